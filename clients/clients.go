@@ -21,7 +21,6 @@ package clients
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -102,11 +101,19 @@ func (s Setup) name() string {
 // Errors of a setup. Each is wrapped in an error that names the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
-	ErrNotOurs = errors.New("it has an entry with that name for another server")
+	ErrNotOurs = errors.New("the file has an entry with that name for another server")
 
 	// ErrNotOurFile is like ErrNotOurs, for a file that setup writes as a whole.
-	ErrNotOurFile = errors.New("it is another program's file")
+	ErrNotOurFile = errors.New("the file belongs to another program")
 )
+
+// missingFile is the text of an error that means ErrNoFile.
+type missingFile string
+
+func (e missingFile) Error() string { return string(e) }
+
+// Is reports whether target is ErrNoFile.
+func (e missingFile) Is(target error) bool { return target == ErrNoFile }
 
 // Setup is one client and the part of its configuration to change.
 type Setup struct {
@@ -417,7 +424,7 @@ func (s Setup) config() (string, error) {
 		return s.Client.user.find(s.Site), nil
 	}
 	if s.Client.project == "" {
-		return "", fmt.Errorf("%s has no file for project-level MCP servers: %w", s.Client.Title, ErrNoFile)
+		return "", missingFile(s.Client.Title + " has no file for project-level MCP servers")
 	}
 	return filepath.Join(s.Dir, s.Client.project), nil
 }
@@ -427,7 +434,7 @@ func (s Setup) notesFile() (string, error) {
 		return filepath.Join(s.Dir, s.Client.projectNotes), nil
 	}
 	if len(s.Client.userNotes.files) == 0 {
-		return "", fmt.Errorf("%s has no file for user-level instructions: %w", s.Client.Title, ErrNoFile)
+		return "", missingFile(s.Client.Title + " has no file for user-level instructions")
 	}
 	return s.Client.userNotes.find(s.Site), nil
 }

@@ -20,11 +20,11 @@ const maxFile = 64 << 20
 
 // File errors. Each is wrapped with the file's name.
 var (
-	ErrReadOnly = errors.New("it is read-only")
-	ErrChanged  = errors.New("it was changed while it was being edited")
+	ErrReadOnly = errors.New("the file is read-only")
+	ErrChanged  = errors.New("another program changed the file in the meantime")
 	ErrOutside  = errors.New("a symbolic link points outside the code base, so the file is left unchanged")
-	errNoFile   = errors.New("it is not a regular file")
-	errTooLarge = fmt.Errorf("it is larger than %d MiB", maxFile>>20)
+	errNoFile   = errors.New("not a regular file")
+	errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFile>>20)
 )
 
 // file is a client's file as it was read.

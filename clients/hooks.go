@@ -47,7 +47,7 @@ type handlerForm func(e hookEvent, l line) []edit.Key
 type line struct{ posix, powershell string }
 
 // errNoHooks means that a client has no file for hooks, or none in a project.
-var errNoHooks = fmt.Errorf("it does not run hooks: %w", ErrNoFile)
+var errNoHooks error = missingFile("no file for hooks")
 
 //go:embed plugin/opencode.js
 var opencodePlugin string
@@ -112,7 +112,7 @@ func (s Setup) hooksFile() (string, error) {
 	h := s.Client.hooks
 	switch {
 	case len(h.user.files) == 0, s.Scope == Project && h.project == "":
-		return "", fmt.Errorf("%s: %w", s.Client.Title, errNoHooks)
+		return "", fmt.Errorf("%s has %w", s.Client.Title, errNoHooks)
 	case s.Scope == Project:
 		return filepath.Join(s.Dir, h.project), nil
 	}

@@ -226,7 +226,7 @@ func List() []Client {
 }
 
 // notesText explains mailtree to agents, because many would not look for it on their own.
-const notesText = "Other agents work here too. The MCP server `mail` (mailtree) carries mail between you and them.\n" +
+const notesText = "Other agents work here too. The MCP server `mail` (mailtree) lets you exchange mail with them.\n" +
 	"- If your context has a line `You are NAME (mail: …)`, that is your identity. Otherwise call `create_agent` " +
 	"once (`project_key`: the absolute path of this code base) and keep the name that it returns.\n" +
 	"- Call `check_my_messages` when you start, after each step and before you finish; reply with `reply_message`.\n" +

@@ -52,8 +52,8 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	case store.Domains().Has(a.Domain):
 		k.inside(ctx, a)
 	case store.InAnotherProject(a.String()):
-		k.bad("%s is an address of an agent in another project, not an email address: an email address has a domain with a dot, or one "+
-			"that GATEWAY_ALLOW lists", a)
+		k.bad("%s is the address of an agent in another project, not an email address. The domain of an email address contains a dot or "+
+			"is listed in GATEWAY_ALLOW", a)
 	case a.OnThisMachine():
 		k.bad("%s is not an address at another domain, so the server does not send mail to it", a)
 	default:
@@ -91,12 +91,12 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	}
 	switch {
 	case err != nil:
-		c.bad("the mailbox's trusted senders cannot be read: %v", err)
+		c.bad("cannot read the mailbox's trusted senders: %v", err)
 	case len(trusted) == 0:
 		c.ok("the mailbox does not trust any senders at other domains: their mail is kept, but does not wake agents or run " +
 			"hooks")
 	default:
-		c.ok("the mailbox trusts %s, if their domain vouches for them", strings.Join(trusted, ", "))
+		c.ok("the mailbox trusts %s if the sender's domain vouches for the mail", strings.Join(trusted, ", "))
 	}
 	c.signs(c.store.Domains()[0])
 }
@@ -116,12 +116,12 @@ func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
 		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)
 	} else {
-		c.ok("mail to %s may be sent, at most %d an hour from one mailbox", a.Domain, c.cfg.Rate)
+		c.ok("mail may be sent to %s: at most %d emails an hour from each mailbox", a.Domain, c.cfg.Rate)
 	}
 	if s := c.cfg.Smarthost; s != nil {
 		c.ok("mail goes to %s, port %s, which forwards it (GATEWAY_SMARTHOST)", s.Host, s.Port)
 	} else if hosts, err := (&out.MX{Resolver: c.cfg.NameServer()}).Servers(ctx, a.Domain); err != nil {
-		c.bad("the domain's mail servers cannot be found: %v", err)
+		c.bad("cannot find the domain's mail servers: %v", err)
 	} else {
 		c.ok("mail goes to the domain's mail servers: %s", strings.Join(hosts, ", "))
 	}

@@ -89,7 +89,7 @@ func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 		s.pruned = now
 		for _, p := range s.store.Projects() {
 			if err := s.readAgain(p, first); err != nil {
-				s.log.Error("a project's queue of outgoing mail cannot be read; the server tries again", "project", p.Slug, "error", err)
+				s.log.Error("cannot read a project's queue of outgoing mail; the server tries again", "project", p.Slug, "error", err)
 				s.pruned = time.Time{}
 			}
 		}

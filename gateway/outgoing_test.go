@@ -189,7 +189,7 @@ func TestReportTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	not, perhaps, _ := strings.Cut(string(data), "It is not known whether")
+	not, perhaps, _ := strings.Cut(string(data), "The server does not know whether")
 	if !strings.Contains(not, "cat@example.org: failed") || strings.Contains(perhaps, "cat@") || strings.Contains(not, "dan@") ||
 		!strings.Contains(perhaps, "dan@example.org: unknown. so ("+all[1].ID+" in the queue") ||
 		!strings.Contains(perhaps, "a recipient in bcc") || strings.Contains(string(data), all[3].ID) {

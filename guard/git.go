@@ -86,7 +86,7 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	case errors.As(err, &exit):
 		return out.String(), &gitError{args, exit.ExitCode(), safe(firstLine(errs.String()))}
 	}
-	text := "git cannot be run: " + safe(err.Error()) + "."
+	text := "Cannot run git: " + safe(err.Error()) + "."
 	if NoGit(err) {
 		text = "git was not found on the PATH. Install Git 2.34 or newer, then try again."
 	}

@@ -47,7 +47,7 @@ func (r *report) held(h *Held, warn bool) {
 	if r.q.Hook == editing {
 		means = " with your mail tool, or"
 	}
-	r.say("Change no files until then, or ask %s%s:", safe(h.By), means)
+	r.say("Do not change any files until then, or ask %s%s:", safe(h.By), means)
 	r.say("  %s", r.message(h.By, h.Project, "May I continue?"))
 	if r.q.Hook != editing {
 		r.override()

@@ -147,11 +147,11 @@ type hooksFolder struct {
 // makeHooks opens the hooks folder. It creates the folder if it is missing.
 func makeHooks(r *repository) (*hooksFolder, error) {
 	if err := os.MkdirAll(r.hooks, 0o755); err != nil {
-		return nil, fileError("The hooks folder cannot be created", err)
+		return nil, fileError("Cannot create the hooks folder", err)
 	}
 	f, err := openHooks(r)
 	if err == nil && f.root == nil {
-		return nil, fileError("The hooks folder cannot be opened", fs.ErrNotExist)
+		return nil, fileError("Cannot open the hooks folder", fs.ErrNotExist)
 	}
 	return f, err
 }
@@ -160,7 +160,7 @@ func makeHooks(r *repository) (*hooksFolder, error) {
 func openHooks(r *repository) (*hooksFolder, error) {
 	root, err := os.OpenRoot(r.hooks)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fileError("The hooks folder cannot be opened", err)
+		return nil, fileError("Cannot open the hooks folder", err)
 	}
 	return &hooksFolder{repo: r, dir: r.hooks, root: root}, nil
 }
@@ -173,7 +173,7 @@ func (f *hooksFolder) lock(ctx context.Context) error {
 	}
 	d, err := f.root.Open(".")
 	if err != nil {
-		return fileError("The hooks folder cannot be opened", err)
+		return fileError("Cannot open the hooks folder", err)
 	}
 	f.held = d
 	again := time.NewTicker(lockPause)
@@ -184,7 +184,7 @@ func (f *hooksFolder) lock(ctx context.Context) error {
 		case err == nil:
 			return nil
 		case !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR):
-			return fileError("The hooks folder cannot be locked", err)
+			return fileError("Cannot lock the hooks folder", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -224,13 +224,13 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, nil, fileError("The hook "+name+" cannot be read", err)
+		return nil, nil, fileError("Cannot read the hook "+name, err)
 	}
 	switch {
 	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs its content
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
-			return nil, nil, fileError("The hook "+name+" cannot be read", err)
+			return nil, nil, fileError("Cannot read the hook "+name, err)
 		}
 		return data, fi, nil
 	case !fi.Mode().IsRegular():
@@ -240,7 +240,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	}
 	data, err := f.root.ReadFile(name)
 	if err != nil {
-		return nil, nil, fileError("The hook "+name+" cannot be read", err)
+		return nil, nil, fileError("Cannot read the hook "+name, err)
 	}
 	return data, fi, nil
 }
@@ -332,17 +332,17 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
 		if err := f.copyAside(p.name); err != nil {
-			return "", fileError("The hook "+p.name+" cannot be saved", err)
+			return "", fileError("Cannot save the hook "+p.name, err)
 		}
 	}
 	if !p.same {
 		if err := f.replace(p.file, p.text); err != nil {
-			return "", fileError("The hook "+p.file+" cannot be written", err)
+			return "", fileError("Cannot write the hook "+p.file, err)
 		}
 	}
 	for _, copied := range p.stale {
 		if err := f.root.Remove(copied); err != nil {
-			return "", fileError("The outdated hook "+copied+" cannot be removed", err)
+			return "", fileError("Cannot remove the outdated hook "+copied, err)
 		}
 	}
 	switch {
@@ -428,8 +428,8 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case changed:
-			return nil, conflict("%s is the guard's hook, but it was changed, so nothing was done. Save what was "+
-				"added, then delete the file by hand; the earlier hook, if there was one, is next to it as %s.",
+			return nil, conflict("%s is the guard's hook, but it was changed, so nothing was done. Save the "+
+				"changes elsewhere, then delete the file by hand; the earlier hook, if there was one, is next to it as %s.",
 				safe(filepath.Join(f.dir, file)), name+behind)
 		case h != nil:
 			files[name], found = file, append(found, name)
@@ -447,13 +447,13 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	for _, name := range found {
 		what, err := f.remove(name, files[name])
 		if err != nil {
-			return done, fileError("The hook "+name+" cannot be removed", err)
+			return done, fileError("Cannot remove the hook "+name, err)
 		}
 		done = append(done, what)
 	}
 	for _, file := range stale {
 		if err := f.root.Remove(file); err != nil {
-			return done, fileError("The outdated hook "+file+" cannot be removed", err)
+			return done, fileError("Cannot remove the outdated hook "+file, err)
 		}
 		done = append(done, "removed "+safe(filepath.Join(f.dir, file)))
 	}

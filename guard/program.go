@@ -35,7 +35,7 @@ var runners = []struct {
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fileError("The path of this program cannot be found", err)
+		return "", fileError("Cannot determine the path of this program", err)
 	}
 	if err := cached(self); err != nil {
 		return "", err

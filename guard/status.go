@@ -96,7 +96,7 @@ func (s *status) hook(name string) {
 		s.guards(h)
 	case before != nil || moved != nil:
 		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at `lefthook "+
-			"install`): install it again", label)
+			"install`): install the guard again", label)
 	case fi != nil:
 		s.missing(name, "%s not guarded; another program's hook is there, and is kept if you install the guard", label)
 	default:

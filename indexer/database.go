@@ -133,7 +133,7 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 // transactions could still begin.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
-		return fmt.Errorf("the index cannot be written: %w", diskFault(err))
+		return fmt.Errorf("cannot write the index: %w", diskFault(err))
 	}
 	return nil
 }

@@ -136,8 +136,8 @@ func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int)
 
 func unknownCursor(cursor string) error {
 	return &refusal.Error{
-		What: refusal.Invalid("{field} {name} is not from an earlier page: pass it exactly as you got it, or " +
-			"leave it out."),
+		What: refusal.Invalid("{field} {name} is not from an earlier page: pass the value exactly as you got it, or " +
+			"omit it."),
 		Field: refusal.Cursor,
 		Name:  cursor,
 	}

@@ -217,7 +217,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
 		Body: fmt.Sprintf("%s has changed the message %s, which you wrote or have read:\n\n    %s\n\nRead it "+
-			"again: only the new text is valid.\n",
+			"again: the new text replaces the old one.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }

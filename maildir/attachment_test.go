@@ -37,10 +37,10 @@ func TestPlantedAttachment(t *testing.T) {
 		plant func(file string) error
 		why   string
 	}{
-		"other bytes":  {write("bytes rehto"), "do not match its name"},
-		"more bytes":   {write("other bytes\n"), "do not match its name"},
-		"fewer bytes":  {write("fewer"), "do not match its name"},
-		"no bytes":     {write(""), "do not match its name"},
+		"other bytes":  {write("bytes rehto"), "does not match its name"},
+		"more bytes":   {write("other bytes\n"), "does not match its name"},
+		"fewer bytes":  {write("fewer"), "does not match its name"},
+		"no bytes":     {write(""), "does not match its name"},
 		"a named pipe": {func(file string) error { return unix.Mkfifo(file, 0o600) }, "a named pipe"},
 		"a folder":     {func(file string) error { return os.Mkdir(file, 0o700) }, "a folder"},
 		"a link": {func(file string) error {
@@ -151,7 +151,7 @@ func TestForwardedAttachment(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("else"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "do not match its name") {
+		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "does not match its name") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("mine"), 0o600); err != nil {
@@ -220,7 +220,7 @@ func TestAttachmentTooLarge(t *testing.T) {
 		want  string
 	}{
 		{[]string{"large"}, `The file "large" is 1001 bytes long, over the limit of 1000 for one file.`},
-		{[]string{"one", "two"}, `The file "two" is 901 bytes long, and with it the attachments of this message would exceed ` +
+		{[]string{"one", "two"}, `The file "two" is 901 bytes long and would take this message's attachments over ` +
 			`the limit of 1500 bytes: send it in another message.`},
 	} {
 		_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b", Attachments: tt.files})

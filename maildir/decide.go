@@ -64,8 +64,8 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	}
 	if !b.Decides(m) {
 		return nil, &Error{
-			What: refusal.Invalid("Message {name} cannot be answered with yes or no, because it is not verified mail of " +
-				"another agent of this store: write a reply instead."),
+			What: refusal.Invalid("Message {name} cannot be answered with yes or no, because it is not a verified message from " +
+				"another agent in this store: write a reply instead."),
 			Field: refusal.Message,
 			Name:  m.ID,
 		}

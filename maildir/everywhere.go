@@ -25,7 +25,7 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 		return p, nil, nil
 	}
 	return other, &Error{
-		What:  refusal.Note("{=name} is not an agent of project {=other} but of project {choices}, so the call applies to that project."),
+		What:  refusal.Note("{=name} is an agent of project {choices}, not of project {=other}, so the call applies to {choices}."),
 		Name:  agent,
 		Other: p.mail.Name(),
 		Near:  []string{other.mail.Name()},

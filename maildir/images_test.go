@@ -99,12 +99,12 @@ func TestBodyImages(t *testing.T) {
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
 			` The attachment "half.png" is not stored as the type that its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as plain data.`},
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
-			` The attachment "none.png" was not found, or may not be read. Attachments are read from the project's code base (the top of ` +
-			`a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
-			`links. As a result, the body still refers to the image as you wrote it.`},
+			` The attachment "none.png" was not found, or the server is not allowed to read it. Attachments are ` +
+			`read from the project's code base (the top of a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
+			`links. The reference to the image in the body was left unchanged.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
-				` The data URI "data:image/png;base64,…" cannot be decoded. As a result, the body still refers to the image as you wrote it.`},
+				` The data URI "data:image/png;base64,…" cannot be decoded. The reference to the image in the body was left unchanged.`},
 		{"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)", attachment.Images{},
 			"![f](../../../token) ![f](/etc/passwd) ![f](.git/config)"},
 	} {
@@ -144,15 +144,15 @@ func TestImageTooLarge(t *testing.T) {
 	}
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")
 	wide := project(t, storetest.Config{NoWatcher: true}, "Ann")
-	const left = " As a result, the body still refers to the image as you wrote it."
+	const left = " The reference to the image in the body was left unchanged."
 	for _, tt := range []struct {
 		p    *maildir.Project
 		body string
 		want string
 	}{
 		{p, uri(1001), `The file "data:text/plain;base64,…" is 1001 bytes long, over the limit of 1000 for one file.` + left},
-		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" is 901 bytes long, and with it the attachments of this message would ` +
-			`exceed the limit of 1500 bytes: send it in another message.` + left},
+		{p, uri(900) + uri(901), `The file "data:text/plain;base64,…" is 901 bytes long and would take this message's attachments ` +
+			`over the limit of 1500 bytes: send it in another message.` + left},
 		{wide, pixels(3000, 3000), `The image "data:image/png;base64,…" was not converted to WebP: ` +
 			`it has 9000000 pixels, over the limit of 2097152.`},
 	} {
@@ -235,8 +235,8 @@ func TestPhoto(t *testing.T) {
 		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
 		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would be N bytes instead of N."},
 		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would be N bytes instead of N."},
-		"different image":       {images: all, coded: wide, want: kept + "cwebp changed the image."},
-		"not an image":          {images: all, coded: "x", want: kept + "cwebp changed the image."},
+		"different image":       {images: all, coded: wide, want: kept + "cwebp returned a different image."},
+		"not an image":          {images: all, coded: "x", want: kept + "cwebp returned a different image."},
 		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
 		"conversion turned off": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {

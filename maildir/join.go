@@ -35,7 +35,7 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	if _, err := os.Lstat(filepath.Join(dir, storedir.RepoDir)); err == nil {
 		return nil, &Error{
 			What: refusal.Conflict("{=other} already has mail, in project {name}. You can join mail from other " +
-				"machines only at a path that has none: specify a different path."),
+				"machines only at a path that has no mail yet: use a different path."),
 			Name:  slug,
 			Other: human,
 		}

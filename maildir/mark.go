@@ -43,8 +43,8 @@ func (b *Box) unread(ctx context.Context, id string) error {
 			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
 				return err
 			}
-			return &Error{What: refusal.Conflict("Message {name} {arg} is acknowledged, so it stays " +
-				"read."), Field: refusal.Message, Name: id}
+			return &Error{What: refusal.Conflict("Message {name} {arg} is acknowledged, so it cannot be " +
+				"marked as unread."), Field: refusal.Message, Name: id}
 		}
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))

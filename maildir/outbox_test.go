@@ -204,7 +204,7 @@ func TestSaveRefused(t *testing.T) {
 		"JSON":        {`{"to": ["Bob"`, "The file is not a valid message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
 		"type":        {`{"to": "Bob"}`, `The file is not a valid message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},
 		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file is in the outbox of "Ann"`},
-		"id":          {`{"id": "m1", "to": ["Bob"]}`, `The file has the id "m1", which only sent mail has`},
+		"id":          {`{"id": "m1", "to": ["Bob"]}`, `The file has the id "m1", but only sent messages have ids`},
 		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is not one of low, normal, high, urgent`},
 		"answered":    {`{"in_reply_to": "m1"}`, `No message "m1" (in_reply_to)`},
 		"attachments": {`{"to": ["Bob"], "attachments": ["/etc/passwd"]}`, `The attachment "/etc/passwd" (attachments)`},

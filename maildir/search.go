@@ -97,7 +97,7 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	}
 	if read.Unread && agent == "" {
 		return nil, &Error{
-			What:  refusal.Invalid("{name} means mail that is unread in an agent's inbox, and the search names no agent. {name the reader}"),
+			What:  refusal.Invalid("{name} finds unread mail in an agent's inbox, but the search names no agent. {name the reader}"),
 			Field: refusal.Query,
 			Name:  "is:unread",
 		}
@@ -152,9 +152,9 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":
-		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between its words, as in "+
-			"Chinese or Japanese, can be found only by its beginning: write the beginning of {name} {arg} and a *. A "+
-			"word inside such text is not found.")), nil
+		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between words, as in "+
+			"Chinese or Japanese, is found only by how it begins: search for the beginning of {name} {arg}, followed by "+
+			"*. Words in the middle of such text are not found.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)
 	}

@@ -115,7 +115,7 @@ func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(con
 		err := do(ctx, &step[i])
 		if err != nil && i > 0 {
 			err = &Error{
-				What:   refusal.Conflict("{count} of the command's {count 2} operations were {=other}. {cause}"),
+				What:   refusal.Conflict("Only {count} of the command's {count 2} operations were {=other}. {cause}"),
 				Counts: []int{i, len(step)},
 				Other:  how,
 				Err:    err,
@@ -192,8 +192,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 			return b.planResending(g, tx, redone)
 		case history.VerbClaim, history.VerbRenew:
 			return &Error{
-				What: refusal.Conflict("The {why} of {name} cannot be redone, because other agents may have begun " +
-					"to work there: claim the paths again. {redo something else}"),
+				What: refusal.Conflict("The {why} operation on {name} cannot be redone, because other agents may have " +
+					"started working there: claim the paths again. {redo something else}"),
 				Name: redone.About,
 				Why:  redone.Operation,
 			}
@@ -212,7 +212,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
-		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
+		return nil, fmt.Errorf("look up the actions of %s: %w", b.agent, err)
 	}
 	acts := []OperationInfo{}
 	for _, step := range stepsOf(all) {
@@ -282,7 +282,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	all, err := b.p.mail.History.LastDone(ctx, q)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look up what %s did: %w", b.agent, err)
+		return nil, fmt.Errorf("look up the actions of %s: %w", b.agent, err)
 	case len(all) == 0 && undone:
 		return nil, &Error{
 			What: refusal.NotFound("{=other} has no recent undo here that can be redone. After a newer action, an " +
@@ -300,9 +300,9 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 		}
 	case len(all) == 0:
 		return nil, &Error{
-			What: refusal.NotFound("{=other} has no recent action here to undo: nothing sent, changed, " +
-				"acknowledged, archived, deleted, claimed or released that is not already undone. To undo marking a " +
-				"message as read, name the message."),
+			What: refusal.NotFound("{=other} has no recent action here that can be undone. You can undo " +
+				"sending, changing, acknowledging, archiving, deleting, claiming and releasing. To undo marking a " +
+				"message as read, specify the message."),
 			Field: refusal.Message,
 			Other: b.agent,
 		}
@@ -310,7 +310,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	steps := stepsOf(all)
 	changesHold := func(d history.Done) bool { return d.Verb == history.VerbHold || d.Verb == history.VerbGo }
 	if u.ByAgent && slices.ContainsFunc(steps[0], changesHold) {
-		return nil, &Error{What: refusal.Denied("The operation is a hold, or the end of one. Only users may change holds, and this " +
+		return nil, &Error{What: refusal.Denied("This operation begins or ends a hold. Only users may change holds, and this " +
 			"command seems to come from an agent's session.")}
 	}
 	return b.describeStep(ctx, steps)

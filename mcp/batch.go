@@ -38,14 +38,14 @@ func parseBatch(array []byte) (all []entry, err error) {
 	}
 	for d.More() {
 		if len(all) == maxBatch {
-			return nil, fmt.Errorf("the batch has more than %d messages: send it as several batches", maxBatch)
+			return nil, fmt.Errorf("the batch has more than %d messages: split it into several batches", maxBatch)
 		}
 		var raw json.RawMessage
 		if err := d.Decode(&raw); err != nil {
 			return nil, err
 		}
 		if raw[0] != '{' {
-			return nil, errors.New("a batch must contain JSON-RPC messages: JSON objects")
+			return nil, errors.New("a batch must contain only JSON-RPC messages, which are JSON objects")
 		}
 		e, err := parseEnvelope(raw)
 		if err != nil {
@@ -57,7 +57,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 		all = append(all, entry{raw, e.ID, e.Method})
 	}
 	if len(all) == 0 {
-		return nil, errors.New("a batch must contain JSON-RPC messages")
+		return nil, errors.New("a batch must contain at least one JSON-RPC message")
 	}
 	return all, nil
 }
@@ -117,7 +117,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case a.request.Context().Err() != nil:
 		return protocol.Failure(e.id, protocol.CodeRequest, closedEarly)
 	}
-	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer")
+	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer was sent")
 }
 
 // part passes a single message to the SDK, as a batch of one.

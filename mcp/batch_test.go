@@ -52,12 +52,12 @@ func TestBatch(t *testing.T) {
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{session + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{strings.Replace(post, "application/json", "text/plain", 1), `[` + ping + `]`, 415, `{"error":{"code":-32600, … `},
-		{post, `[` + ping + `,7]`, 400, `{"error":{"code":-32600,"message":"a batch must contain JSON-RPC messages: JSON objects"},"id":null,"jsonrpc":"2.0"}`},
+		{post, `[` + ping + `,7]`, 400, `{"error":{"code":-32600,"message":"a batch must contain only JSON-RPC messages, which are JSON objects"},"id":null,"jsonrpc":"2.0"}`},
 		{post, `[` + ping + `,{"jsonrpc":"2.0","id":[],"method":"ping"}]`, 400, `{"error":{"code":-32600,"message":"the id of a JSON-RPC message must be a string or a number"},"id":null,"jsonrpc":"2.0"}`},
 		{post, `[` + ping + `,` + initialize + `]`, 400, `{"error":{"code":-32600,"message":"initialize must not be part of a batch: send it separately"},"id":null,"jsonrpc":"2.0"}`},
 		{post, `[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}]`, 400, `{"error":{"code":-32600,"message":"subscriptions/listen must not be part of a batch: send it separately"},"id":null,"jsonrpc":"2.0"}`},
 		{post, batchOf(maxBatch, "ping"), 200, `[{"jsonrpc":"2.0","id":1, … "id":64,"result":{}}]`},
-		{post, batchOf(maxBatch+1, "ping"), 400, `{"error":{"code":-32600,"message":"the batch has more than 64 messages: send it as several batches"},"id":null,"jsonrpc":"2.0"}`},
+		{post, batchOf(maxBatch+1, "ping"), 400, `{"error":{"code":-32600,"message":"the batch has more than 64 messages: split it into several batches"},"id":null,"jsonrpc":"2.0"}`},
 	} {
 		res, body := request(t, url, tt.head+"\nAccept: "+protocol.AcceptBoth, tt.body)
 		first, last, open := strings.Cut(tt.want, " … ")

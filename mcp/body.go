@@ -175,7 +175,7 @@ func parseMessage(body []byte) (*message, error) {
 		}
 		m.method, m.id, m.tagged = e.Method, e.ID, e.Tag != nil
 	default:
-		return nil, errors.New("the request must be a JSON-RPC message: a JSON object")
+		return nil, errors.New("the request must be a JSON-RPC message, which is a JSON object")
 	}
 	return m, nil
 }

@@ -22,7 +22,7 @@ import (
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.rightHost(hostname(r.Host)) {
-			http.Error(w, "403: this server is not "+r.Host+"; use the address that it is bound to", http.StatusForbidden)
+			http.Error(w, "403: this server does not serve the host "+r.Host+"; use the address that it listens on", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -104,7 +104,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {
-				unauthorized(w, `, error="invalid_token"`, "the token is not this server's: "+howToToken)
+				unauthorized(w, `, error="invalid_token"`, "this is not the server's token: "+howToToken)
 				return
 			}
 			c.Auth = "token"

@@ -45,7 +45,8 @@ func (s *Server) serve(d *route, w http.ResponseWriter, r *http.Request) {
 		// The status is 405 rather than 400 because a client that gets 405 for a GET knows that there is no stream, and
 		// continues.
 		w.Header().Set("Allow", "POST")
-		http.Error(w, "405: POST JSON-RPC messages here; GET and DELETE need the Mcp-Session-Id of a session", http.StatusMethodNotAllowed)
+		http.Error(w, "405: POST JSON-RPC messages to this URL; GET and DELETE require the Mcp-Session-Id of a "+
+			"session", http.StatusMethodNotAllowed)
 	}
 }
 

@@ -49,7 +49,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
-		return a, errors.New("the hook's input has no session or no folder")
+		return a, errors.New("the hook's input must contain a session and a folder")
 	}
 	p, err := store.Project(ctx, e.Dir)
 	switch {
@@ -111,7 +111,7 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
 		return a, err
 	}
-	a.Tell = "You have no mail in this session, because AGENT_NAME does not name an agent that you can use. " + err.Error()
+	a.Tell = "You cannot use mail in this session, because AGENT_NAME is not the name of an agent that you can act as. " + err.Error()
 	return a, nil
 }
 

@@ -109,8 +109,8 @@ func (p *place) roomToWait() error {
 		return nil
 	}
 	return tool.Refused(maildir.ErrUnavailable,
-		"There is no mail, and no room to wait for it: %d calls are waiting or holding a stream open, which is the limit. "+
-			"Leave out wait_seconds to get an answer at once, or ask again in a minute.", p.of.streams.max)
+		"There is no mail, and the server cannot wait for new mail: %d calls are already waiting or holding a stream open, "+
+			"which is the limit. Leave out wait_seconds to get an answer at once, or ask again in a minute.", p.of.streams.max)
 }
 
 // countWaiting counts the request as a waiting call until the request is answered. Further calls have no effect.

@@ -66,7 +66,7 @@ func TestWaitingIsNoRequest(t *testing.T) {
 	}
 
 	late := fmt.Sprintf(plainPost, "late")
-	const noRoom = `There is no mail, and no room to wait for it: 5 calls are waiting or holding a stream open, which is the limit. Leave out wait_seconds to get an answer at once`
+	const noRoom = `There is no mail, and the server cannot wait for new mail: 5 calls are already waiting or holding a stream open, which is the limit. Leave out wait_seconds to get an answer at once`
 	if res, body := request(t, url, late, plainWait); res.StatusCode != 503 || !strings.Contains(body, noRoom) || !strings.Contains(body, `"code":"unavailable"`) {
 		t.Errorf("one waiting call too many: %d %s", res.StatusCode, body)
 	}

@@ -228,7 +228,7 @@ func TestBarePosts(t *testing.T) {
 		{"Mcp-Protocol-Version: 2025-06-18", `{"method":"tools/call","params":{"name":"create_agent"}}`, 200, `"result":{"content":[{"type":"text","text":"Arguments are missing: project_key: `},
 		{"", `{"method":"tools/call","params":{"name":"nothing"}}`, 200, `"error":{"code":-32602`},
 		{"", `{"method":"resources/read","params":{"uri":"resource://nothing/x"}}`, 200, `"code":-32002 … There is no resource`},
-		{"", `{"method":"resources/read","params":{"uri":"resource://inbox/A?limit=x&project=/abs/path"}}`, 200, `"code":-32602 … limit=x cannot be read`},
+		{"", `{"method":"resources/read","params":{"uri":"resource://inbox/A?limit=x&project=/abs/path"}}`, 200, `"code":-32602 … limit=x is not valid`},
 		{"", `{"method":"nothing/here"}`, 200, `"code":-32601`},
 		{"", `{"method":"notifications/initialized"}`, 202, ""},
 		{"", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`, 200, `[{"jsonrpc":"2.0", … "id":2`},

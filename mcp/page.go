@@ -56,7 +56,7 @@ func (s *Server) link(ctx context.Context, p *maildir.Project, ask *LinkAsk) (ma
 	}
 	url, err := s.cfg.URL(ctx)
 	if err != nil {
-		return made, tool.Refused(maildir.ErrUnavailable, "the page cannot be served: %v", err)
+		return made, tool.Refused(maildir.ErrUnavailable, "cannot serve the page: %v", err)
 	}
 	slug := ""
 	if p != nil {

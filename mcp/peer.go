@@ -128,7 +128,7 @@ func (s *Server) peer(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		uid, ok := r.Context().Value(uidKey{}).(int)
 		if !ok {
-			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, "this connection has no user")
+			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, "the server cannot tell which user opened this connection")
 			return
 		}
 		var c tool.Caller
@@ -176,7 +176,7 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 		names = append(names, d.name)
 	}
 	writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,
-		fmt.Sprintf("there is no toolset %q here: use %s", r.PathValue("name"), strings.Join(names, ", ")))
+		fmt.Sprintf("unknown toolset %q: use %s", r.PathValue("name"), strings.Join(names, ", ")))
 }
 
 // hold keeps its response open until the client disconnects or the server stops.

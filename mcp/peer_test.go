@@ -142,7 +142,7 @@ func TestSocket(t *testing.T) {
 		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + newEraMeta + `}}`, 200, me + `}`},
 		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + newEraMeta + `}}`, 400, "There is no resource"},
 		{"GET /toolset/whoami/hold", "", 200, ""},
-		{"GET /toolset/nobody/hold", "", 404, `there is no toolset \"nobody\" here: use mail, postal, aimx, agentmail, whoami, open`},
+		{"GET /toolset/nobody/hold", "", 404, `unknown toolset \"nobody\": use mail, postal, aimx, agentmail, whoami, open`},
 		{"GET /toolset/whoami/mcp", "", 405, ""},
 		{"GET /health", "", 200, `"status":"ok"`},
 		{"POST /toolset/open/mcp\nOrigin: https://evil.example", callWhoami, 403, ""},

@@ -89,7 +89,7 @@ func TestProgress(t *testing.T) {
 		for ok && strings.Contains(data, "notifications/progress") {
 			data, ok = next()
 		}
-		if !strings.Contains(data, `"id":7`) || !strings.Contains(data, "at last") || strings.Contains(data, "it waited no longer") {
+		if !strings.Contains(data, `"id":7`) || !strings.Contains(data, "at last") || strings.Contains(data, "waited no longer") {
 			t.Errorf("%s: %q", name, data)
 		}
 		if data, ok := next(); ok {

@@ -245,7 +245,7 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	what := fmt.Sprintf("all %d sessions have a request in progress or an open stream", s.cfg.MaxSessions)
-	busy(w, m.id, what, "end one, or try again when one has ended")
+	busy(w, m.id, what, "end a session, or try again later")
 }
 
 // beginSession serves an initialize request and gives the session the id. If there is no room for another session,

@@ -27,7 +27,7 @@ func ping(t *testing.T, url, id string) int {
 func full(t *testing.T, url, why string) {
 	t.Helper()
 	res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)
-	why += " have a request in progress or an open stream): end one, or try again when one has ended"
+	why += " have a request in progress or an open stream): end a session, or try again later"
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" || !strings.Contains(body, `"id":1`) || !strings.Contains(body, why) {
 		t.Errorf("one too many: %d %s", res.StatusCode, body)
 	}

@@ -42,7 +42,7 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 		}
 		u, ok := r.Context().Value(userKey{}).(tcpUser)
 		if !ok {
-			u.err = errors.New("its connection was not looked up")
+			u.err = errors.New("the user of the connection was not looked up")
 		}
 		if u.err == nil && (u.uid == 0 || u.uid == os.Geteuid()) {
 			next.ServeHTTP(w, r)

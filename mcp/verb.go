@@ -84,7 +84,8 @@ type failure struct {
 func readVerb[Ask any](s *Server, w http.ResponseWriter, r *http.Request) (p *maildir.Project, ask *Ask, err error) {
 	ask = new(Ask)
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxVerb)).Decode(ask); err != nil && !errors.Is(err, io.EOF) {
-		return nil, nil, tool.Invalid("the request body does not come from this version of mailtree")
+		return nil, nil, tool.Invalid("the request body does not match this version of mailtree: use the same version for the " +
+			"command and the server")
 	}
 	if name := r.URL.Query().Get("project"); name != "" {
 		p, err = s.cfg.Store.ProjectNamed(r.Context(), name)

@@ -86,7 +86,7 @@ var told = map[format.Kind]map[string]string{
 	format.KindArchived:  {index.Added: "archived"},
 	format.KindClaim:     {index.Added: "claimed", index.Changed: "renewed a claim"},
 	format.KindReleased:  {index.Added: "released"},
-	format.KindProfile:   {index.Added: "came"},
+	format.KindProfile:   {index.Added: "joined"},
 	format.KindStatus:    {index.Added: "set its status", index.Changed: "set its status"},
 }
 

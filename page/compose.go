@@ -304,7 +304,7 @@ func (v *view) formBody() string {
 }
 
 // errFiles means that a form answers yes or no but contains files.
-var errFiles = errors.New("yes and no send no files")
+var errFiles = errors.New("yes and no cannot send files")
 
 // errAs means that a form answers neither yes nor no.
 var errAs = errors.New("the answer is neither yes nor no")

@@ -92,7 +92,7 @@ func TestDecide(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest || s.answers(asked) != "" {
 		t.Errorf("with a file: %s, %q", res.Status, s.answers(asked))
 	}
-	contains(t, text, "Yes and No send no files.")
+	contains(t, text, "Yes and No cannot send files.")
 
 	form = b.form(s.base + "/thread/" + asked)
 	form.Set("as", "yes")
@@ -217,7 +217,7 @@ func TestBrowserDecide(t *testing.T) {
 
 	b.visit("/thread/" + ids["Long?"])
 	b.pass("1.1")
-	b.must("try to answer", press("y"), said("p", "need the whole message on the screen"))
+	b.must("try to answer", press("y"), said("p", "bring the whole message into view"))
 	b.expect("true true false", `["yes", "no", "later"].map(as => document.querySelector("[value=" + as + "]").disabled).join(" ")`)
 	b.must("a larger window", chromedp.EmulateViewport(1100, 6000))
 	b.await(`!document.querySelector("[value=yes]").disabled`)

@@ -66,7 +66,7 @@ func TestUndo(t *testing.T) {
 	plan := inbox.Messages[0].ID
 	text = b.press(s.base+"/thread/"+plan, s.base+"/message/"+plan+"/mark", "as", "deleted")
 	contains(t, text, "Deleted for everyone.", "Bob</bdi> had read it.", "Undo <kbd>")
-	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everyone", "It no longer exists.")
+	contains(t, b.see(s.base+"/message/"+plan+"/history"), "deleted it for everyone", "The message no longer exists.")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+plan+"/undo"), "Undone: <bdi>Plan</bdi>.", "Bob</bdi> had read it and has been notified.")
 	if _, err := s.p.Message(t.Context(), plan); !errors.Is(err, maildir.ErrNotFound) {
@@ -196,7 +196,7 @@ func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "It was also sent to Ann in bcc")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "The message was also sent to Ann in bcc")
 }
 
 // TestGoneOutside checks that an undo says which recipients at other domains still have the message.

@@ -190,6 +190,6 @@ func TestBrowserDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.visit("/")
-	b.must("be done with the row", press("j"), press("j"), press("e"), said("p", "You have written an answer there"))
+	b.must("be done with the row", press("j"), press("j"), press("e"), said("p", "You have an unsent answer there"))
 	is("", "Four", "Six")
 }

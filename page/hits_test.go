@@ -94,6 +94,6 @@ func TestBrowserUndo(t *testing.T) {
 		b.must("undo", press("z"), said("p", "Undone: "+subject), ready)
 		b.await(focused + ` === "` + subject + `"`)
 	}
-	b.must("undo once more", press("z"), said("p", "Nothing is left to undo here."))
+	b.must("undo once more", press("z"), said("p", "There is nothing left to undo here."))
 	b.expect("One,Two,Three", `[...document.querySelectorAll(".list .what")].map(e => e.textContent).join()`)
 }

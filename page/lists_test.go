@@ -120,7 +120,7 @@ func TestActivity(t *testing.T) {
 	if len(bobs) != 2 || strings.Contains(strings.Join(bobs, ""), ">wrote<") {
 		t.Errorf("Bob's operations have %d pages", len(bobs))
 	}
-	contains(t, bobs[1], "came", `<a href="?agent=Bob" aria-current="true">`)
+	contains(t, bobs[1], "joined", `<a href="?agent=Bob" aria-current="true">`)
 }
 
 // TestActivityWindow checks a view in which none of the newest changes are by the chosen agent. The view must say how
@@ -142,7 +142,7 @@ func TestActivityWindow(t *testing.T) {
 		t.Fatalf("%d pages\n%s", len(pages), pages[0])
 	}
 	contains(t, pages[0], "Nothing since ", "Older")
-	contains(t, pages[1], "came")
+	contains(t, pages[1], "joined")
 }
 
 // TestSearch checks that a search says how many messages it has found, shows the matches without markup, and does not

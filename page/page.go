@@ -236,7 +236,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errAsksThere):
 		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
 	case errors.Is(err, errFiles):
-		return http.StatusBadRequest, "Nothing was sent: Yes and No send no files. Use Send, or remove the files."
+		return http.StatusBadRequest, "Nothing was sent: Yes and No cannot send files. Use Send, or remove the files."
 	case errors.Is(err, errAs):
 		return http.StatusBadRequest, "Nothing was sent: the form says neither Yes nor No."
 	case errors.Is(err, errNotPerson):

@@ -192,7 +192,7 @@ func TestViews(t *testing.T) {
 		"/threads":                     {"Which index?"},
 		"/threads?q=from:Bob":          {"No matching threads"},
 		"/search?q=name":               {"<mark>", "Which index?"},
-		"/search?q=name&order=rank":    {"<mark>", "The best among the newest "},
+		"/search?q=name&order=rank":    {"<mark>", "The best of the newest "},
 		"/search?q=nothing":            {"No messages match"},
 		"/thread/" + sent.ID:           {"By <em>name</em>?", "self-asserted", "✓ delivered", "mailtree open"},
 		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},
@@ -413,7 +413,7 @@ func TestWrites(t *testing.T) {
 		t.Errorf("Bob is notified %+v, %v", inbox, err)
 	}
 	contains(t, b.see(s.base+"/activity?agent=pat"), "released", "app/api/*.py")
-	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim and sent it")
+	contains(t, b.see(s.base+"/message/"+inbox.Messages[0].ID+"/history"), "released the claim and sent this notice")
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+inbox.Messages[0].ID+"/undo"), "Undone.")
 	if claims, err := s.p.Claims.List(t.Context(), false); err != nil || len(claims) != 1 || claims[0].Agent != "Bob" {
 		t.Errorf("the claims are %v, %v", claims, err)

@@ -354,7 +354,7 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 			return "", err
 		}
 	}
-	return v.saidAt(v.at(), "Dismissed. What happens again appears again."), nil
+	return v.saidAt(v.at(), "Dismissed. A problem that happens again is shown again."), nil
 }
 
 // These errors mean that a thread asks the user for something, so the user is not done with it. With errAsksThere,

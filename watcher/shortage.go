@@ -60,7 +60,7 @@ func (s *session) excuse(rel string, err error) error {
 		return nil
 	}
 	if f := s.refused(rel); f != nil && s.folders.refuse(f) {
-		s.w.cfg.Log.Warn("a folder cannot be watched: changes in it are not noticed", "path", rel, "error", err)
+		s.w.cfg.Log.Warn("cannot watch a folder, so changes in it go unnoticed", "path", rel, "error", err)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (f JSON) allows(d *document) error {
 			}
 		}
 		if members != nil && !f.Commas {
-			return &SyntaxError{Line: line(d.text, v.EndOffset-1-len(end)), Refused: "the comma after the last member"}
+			return &SyntaxError{Line: line(d.text, v.EndOffset-1-len(end)), Refused: "a trailing comma"}
 		}
 		for _, at := range []struct {
 			extra hujson.Extra
@@ -74,7 +74,7 @@ func (f JSON) allows(d *document) error {
 		}{{v.BeforeExtra, v.StartOffset}, {end, v.EndOffset - 1}, {v.AfterExtra, v.EndOffset + len(v.AfterExtra)}} {
 			if !blank(at.extra) && !f.Comments {
 				from := at.end - len(bytes.TrimLeft(at.extra, " \t\r\n"))
-				return &SyntaxError{Line: line(d.text, from), Refused: "this comment"}
+				return &SyntaxError{Line: line(d.text, from), Refused: "comments"}
 			}
 		}
 	}

@@ -43,7 +43,7 @@ const (
 )
 
 // ErrOther means that a file is not mailtree's.
-var ErrOther = errors.New("it belongs to another project")
+var ErrOther = errors.New("the file belongs to another project")
 
 // home is the release information that the plugins contain.
 type home struct {

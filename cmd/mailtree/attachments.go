@@ -26,7 +26,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 		Use:   "gc --dry-run",
 		Short: "List attached files that no message refers to",
 		Long: "List the files in attachments/ that no message, copy or draft refers to, with their sizes. The command deletes\n" +
-			"nothing. To delete files, stop the server and delete them yourself; Git's history keeps them.",
+			"nothing. To delete files, stop the server and delete them yourself; they stay in the Git history.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {

@@ -53,7 +53,7 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	c, err := socket.Dial(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("you have no access to the socket %s: use the path of that server's SOCKET setting", path)
+		return nil, fmt.Errorf("you do not have access to the socket %s. Set SOCKET to the path in that server's own SOCKET setting", path)
 	case isNoServer(err):
 		return nil, fmt.Errorf("no server is listening on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
 			"own store", path)

@@ -24,10 +24,10 @@ import (
 func backupCommand(p *program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write a backup of the store to a new file",
-		Long: "Write a backup of the store to a new file: all mail with its history, and the store's keys and settings. The server\n" +
-			"keeps working, and each project is backed up as it was at one moment. The file is only readable by you. It contains\n" +
-			"the store's secret keys, so keep it as safe as the store. An existing file is never overwritten.",
+		Short: "Back up the store to a new file",
+		Long: "Back up the store to a new file: all mail with its history, and the store's keys and settings. The server keeps\n" +
+			"running, and the backup of each project is a consistent snapshot. Only you can read the file. It contains the\n" +
+			"store's secret keys, so keep it as safe as the store. An existing file is never overwritten.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withServer(c.Context(), func(ctx context.Context, s *cli.Client) error { return p.backup(ctx, s, args[0]) })
@@ -73,16 +73,16 @@ func restoreCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Create the store from a backup",
-		Long: "Create the store (MCP_MAIL_STORE) from a backup. With --replace, the store takes the place of the one that was backed\n" +
-			"up, with its keys and its shared projects. If there is a store already, the command moves it aside. With --copy,\n" +
-			"the store is another one beside the original: it gets new keys, and its projects are not shared. Nothing is sent\n" +
-			"twice: it is unknown whether emails in the queue were sent and how open hook runs ended, and unsent files in\n" +
-			"outboxes become drafts.",
+		Long: "Create the store (MCP_MAIL_STORE) from a backup. With --replace, the restored store replaces the original: it keeps\n" +
+			"the keys and continues to share its projects. If a store already exists, the command moves it aside. With --copy,\n" +
+			"the restored store is an additional one next to the original: it gets new keys, and its projects are not shared.\n" +
+			"Nothing is sent or run a second time: queued emails and unfinished hook runs are marked as unknown, and unsent files\n" +
+			"in outboxes become drafts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if replace == other {
-				return usageError(c, errors.New("restore needs --replace or --copy. Use --replace if the store that was backed up is gone "+
-					"or no longer used, and --copy if it continues to be used"))
+				return usageError(c, errors.New("restore needs --replace or --copy. Use --replace if the original store is gone or no longer "+
+					"used, or --copy if it is still in use"))
 			}
 			how := backup.Replace
 			if other {
@@ -91,8 +91,8 @@ func restoreCommand(p *program) *cobra.Command {
 			return p.restore(c.Context(), args[0], how)
 		},
 	}
-	c.Flags().BoolVar(&replace, "replace", false, "the store takes the place of the original")
-	c.Flags().BoolVar(&other, "copy", false, "the store is another one beside the original")
+	c.Flags().BoolVar(&replace, "replace", false, "replace the original store")
+	c.Flags().BoolVar(&other, "copy", false, "create an additional store next to the original")
 	return c
 }
 
@@ -116,9 +116,9 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	case err != nil && !isNew:
 		return fmt.Errorf("cannot read the store %s: %w", root, cause(err))
 	case len(there) > 0 && !storedir.IsStore(root):
-		return fmt.Errorf("the folder %s contains other files: name an empty or new folder with --store", root)
+		return fmt.Errorf("the folder %s contains other files: specify an empty or new folder with --store", root)
 	case len(there) > 0 && how == backup.Copy:
-		return fmt.Errorf("there is already a store at %s: name a new folder with --store", root)
+		return fmt.Errorf("there is already a store at %s: specify a new folder with --store", root)
 	}
 	lock, err := storedir.Take(root)
 	if errors.Is(err, maildir.ErrConflict) {
@@ -151,7 +151,8 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	if err := tree.Exchange(root, fresh); err != nil {
 		os.RemoveAll(fresh)
-		return fmt.Errorf("cannot put the restored store at %s: %w. If that is a mount point, name a folder below it with --store", root, cause(err))
+		return fmt.Errorf("cannot move the restored store to %s: %w. If that is a mount point, specify a folder below it with --store",
+			root, cause(err))
 	}
 	swapped = true
 	if len(there) == 0 {
@@ -190,20 +191,22 @@ func earlierStores(store string) []string {
 
 // tellRestored prints what was restored, and what the user needs to know about it.
 func (p *program) tellRestored(r *backup.Restored) {
-	lines := []string{fmt.Sprintf("restored %s to %s, as of %s", count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
+	lines := []string{fmt.Sprintf("restored %s to %s, as of %s",
+		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
-		lines = append(lines, fmt.Sprintf("%s not sent: it is unknown whether the original store has sent them. `mailtree gateway "+
+		lines = append(lines, fmt.Sprintf("%s not sent, because the original store may have sent them already. `mailtree gateway "+
 			"queue` lists them, and --retry ID sends one", count(r.Emails, "email")))
 	}
 	if r.Runs > 0 {
-		lines = append(lines, fmt.Sprintf("%s not repeated: it is unknown how they ended", count(r.Runs, "run")+" of hooks"))
+		lines = append(lines, fmt.Sprintf("%s not repeated: it is unknown how the original store's runs ended", count(r.Runs, "hook run")))
 	}
 	if r.Drafts > 0 {
 		lines = append(lines, fmt.Sprintf("%s moved from outboxes to drafts, because the original store may have sent them: move a file "+
 			"back to send it", count(r.Drafts, "file")))
 	}
 	if r.Unshared > 0 {
-		lines = append(lines, fmt.Sprintf("%s not shared with other machines anymore. To share them: `mailtree sync on`", count(r.Unshared, "project")))
+		lines = append(lines, fmt.Sprintf("%s no longer shared with other machines. To share again: `mailtree sync on`",
+			count(r.Unshared, "project")))
 	}
 	p.lines(lines)
 }

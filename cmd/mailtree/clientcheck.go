@@ -173,7 +173,8 @@ func (k *clientCheck) plugin() {
 	}
 	if last := k.lastHeard(); !last.IsZero() {
 		k.set, k.command = true, true
-		k.d.ok("%s: a hook last ran %s. Setup wrote no hooks, so it belongs to a plugin, or was removed since", k.client.Title, ago(last))
+		k.d.ok("%s: a hook last ran %s. `mailtree setup` wrote no hooks, so the hook belongs to a plugin or has been removed since",
+			k.client.Title, ago(last))
 	}
 }
 

@@ -96,8 +96,8 @@ func completionNushell() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nushell",
 		Short: "Generate the autocompletion script for nushell",
-		Long: "Print the completion script for Nushell 0.108 or newer. To load it in new shells, save it with these lines, and " +
-			"run them again\nafter an update of mailtree:\n\n" +
+		Long: "Print the completion script for Nushell 0.108 or newer. To load it in new shells, save it with these commands. Run " +
+			"them\nagain after you update mailtree:\n\n" +
 			"  mkdir $nu.user-autoload-dirs.0\n" +
 			"  mailtree completion nushell | save -f ($nu.user-autoload-dirs.0 | path join mailtree.nu)",
 		Args:              cobra.NoArgs,

@@ -110,7 +110,7 @@ func settings() []setting {
 		{
 			Name:    "IMAGE_INLINE_MAX_BYTES",
 			Default: strconv.Itoa(attachment.MaxInline),
-			Help:    "largest image in bytes to embed in a body; larger images become files",
+			Help:    "maximum size of an image embedded in a body, in bytes; larger images become files",
 		},
 		{
 			Name:    "ATTACHMENT_POLICY",
@@ -130,9 +130,8 @@ func settings() []setting {
 			Flag:    "auth",
 			of:      "serve setup config",
 			Default: "user",
-			Help: "who may use the server over HTTP. user: your OS user and root (Linux; open on other systems); open: " +
-				"every OS user of this " +
-				"machine; token: only requests with the store's token",
+			Help: "who may use the server over HTTP. user: your OS user and root (only on Linux; on other systems, like open); " +
+				"open: every OS user on this machine; token: only requests with the store's token",
 		},
 		{
 			Name:    "SOCKET",
@@ -142,7 +141,7 @@ func settings() []setting {
 			Help: "path of a Unix socket, outside the store, through which other OS users can use the aimx tools; HTTP then " +
 				"requires the token",
 		},
-		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "largest message file, in bytes"},
+		{Name: "MAX_MESSAGE_BYTES", Default: "8388608", Help: "maximum size of a message file, in bytes"},
 		{
 			Name:    "MAX_FANOUT_BYTES",
 			Default: strconv.Itoa(maildir.MaxFanout),
@@ -171,7 +170,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_ATTACHMENT_BYTES",
 			Default: strconv.Itoa(attachment.MaxFile),
-			Help:    "largest attached file, in bytes",
+			Help:    "maximum size of an attached file, in bytes",
 		},
 		{
 			Name:    "MAX_ATTACHED_BYTES",
@@ -187,7 +186,7 @@ func settings() []setting {
 		{
 			Name:    "WATCH",
 			Default: "events",
-			Help: "how to detect edits. events: the system reports them; poll or poll:30s: check every 2 or 30 seconds, for " +
+			Help: "how to detect edits. events: the operating system reports them; poll or poll:30s: check every 2 or 30 seconds, for " +
 				"file systems that do not report edits",
 		},
 		{Name: "SYNC_INTERVAL", Default: "10s", Help: "how often to poll the shared repository"},
@@ -195,7 +194,7 @@ func settings() []setting {
 			Name:    "CLAIM_OFFLINE",
 			Default: "refuse",
 			Help: "how to handle claims while the shared repository cannot be reached. refuse: refuse them; local: grant " +
-				"machine-local claims",
+				"claims that apply only on this machine",
 		},
 		{Name: "IDLE", Default: "5m", Help: "how long a background server keeps running when no client is connected"},
 		{
@@ -208,8 +207,8 @@ func settings() []setting {
 			Name:    "NOTIFY_COMMAND",
 			Default: "",
 			program: true,
-			Help: "a program and its arguments, separated by spaces, that the server runs when something blocks you; cannot be " +
-				"set in .env",
+			Help: "a program and its arguments, separated by spaces, that the server runs when an agent is blocked on you; cannot " +
+				"be set in .env",
 		},
 		{Name: "NUDGE", Default: "off", Help: "tmux: type a notice into the tmux window of an agent that is ready and has new mail"},
 		{
@@ -407,7 +406,7 @@ func pollInterval(watch string) (time.Duration, error) {
 	every, ok := strings.CutPrefix(watch, "poll:")
 	d, err := cli.Duration(every)
 	if !ok || err != nil || d < time.Second || d > time.Hour {
-		return 0, errors.New("no such way to watch")
+		return 0, errors.New("unknown value")
 	}
 	return d, nil
 }

@@ -16,8 +16,9 @@ func yesCommand(p *program) *cobra.Command {
 	return p.decideCommand(&cobra.Command{
 		Use:   "yes ID [TEXT]",
 		Short: "Answer a question with yes",
-		Long: "Answer a message that asks with \"Yes.\", followed by the text. The answer goes to the asker alone, and marks the message\n" +
-			"read and acknowledged. The command works only for verified mail of agents of this store; use `mailtree reply` for others.",
+		Long: "Answer the question in a message with \"Yes.\", followed by your text. The answer goes only to the message's author, and\n" +
+			"marks the message as read and acknowledged. The command works only for verified mail from agents of this store. For\n" +
+			"other mail, use `mailtree reply`.",
 	}, yes)
 }
 
@@ -26,8 +27,9 @@ func noCommand(p *program) *cobra.Command {
 	return p.decideCommand(&cobra.Command{
 		Use:   "no ID [TEXT]",
 		Short: "Answer a question with no",
-		Long: "Answer a message that asks with \"No.\", followed by the text. The answer goes to the asker alone, and marks the message\n" +
-			"read and acknowledged. The command works only for verified mail of agents of this store; use `mailtree reply` for others.",
+		Long: "Answer the question in a message with \"No.\", followed by your text. The answer goes only to the message's author, and\n" +
+			"marks the message as read and acknowledged. The command works only for verified mail from agents of this store. For\n" +
+			"other mail, use `mailtree reply`.",
 	}, yes)
 }
 
@@ -40,7 +42,7 @@ func (p *program) decideCommand(c *cobra.Command, yes bool) *cobra.Command {
 		text := ""
 		if len(args) == 2 {
 			if text = args[1]; text == "" {
-				return usageError(c, errors.New("the text is empty: leave it out, or write something"))
+				return usageError(c, errors.New("the text is empty: omit it, or write something"))
 			}
 		}
 		return p.atDesk(c.Context(), f, mine, args[:1], func(ctx context.Context, d *deskWork) error {

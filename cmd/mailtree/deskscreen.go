@@ -30,10 +30,10 @@ func deskCommand(p *program) *cobra.Command {
 	f, s := &deskFlags{}, &deskSource{program: p, place: "all projects"}
 	c := &cobra.Command{
 		Use:   "desk",
-		Short: "Show what is waiting for you on the whole screen",
-		Long: "Show what is waiting for you in a project, or with --all in all projects, on the whole screen of the terminal. The list\n" +
-			"is live, and the thread that you open is beside it. Each key does what the command of the same meaning does; ? lists\n" +
-			"the keys. An answer with y or n is sent after five seconds, or as soon as you give another answer or quit.",
+		Short: "Show what is waiting for you, in a full-screen view",
+		Long: "Show what is waiting for you in a project, or with --all in all projects, in a full-screen view. The list updates\n" +
+			"live, and the thread that you open is shown next to it. Each key works like the corresponding command; ? lists the\n" +
+			"keys. An answer with y or n is sent after five seconds, or as soon as you give another answer or quit.",
 		Args: cobra.NoArgs,
 	}
 	p.addProjectFlag(c, &f.project)
@@ -43,7 +43,7 @@ func deskCommand(p *program) *cobra.Command {
 		in, _ := p.std.in.(*os.File)
 		out, _ := p.std.out.(*os.File)
 		if !cli.IsTerminal(in) || !cli.IsTerminal(out) || slices.Contains([]string{"", "dumb"}, p.variable("TERM")) {
-			return &exitError{exitUsage, errors.New("the desk needs a terminal that shows a whole screen: `mailtree` prints the same list")}
+			return &exitError{exitUsage, errors.New("the desk needs a full-screen terminal. To print the same list, run `mailtree`")}
 		}
 		if err := p.needPerson("use the desk"); err != nil {
 			return err

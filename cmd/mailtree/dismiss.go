@@ -14,10 +14,10 @@ import (
 func dismissCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dismiss",
-		Short: "Hide the diagnostics that mailtree lists now",
-		Long: "Hide the diagnostics below your list: agents that a claim stopped, agents that cannot be woken, and files with\n" +
-			"errors. A diagnostic appears again if it happens again. Other users still see it, and so do `mailtree problems`,\n" +
-			"`agents` and `doctor`.",
+		Short: "Hide the diagnostics that `mailtree` lists now",
+		Long: "Hide the diagnostics below your list: agents stopped by a claim, agents that cannot be woken, and files with errors.\n" +
+			"A diagnostic appears again if the problem happens again. Other users still see it, and `mailtree problems`,\n" +
+			"`mailtree agents` and `mailtree doctor` still list it.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -28,8 +28,11 @@ func dismissCommand(p *program) *cobra.Command {
 				for _, k := range []struct {
 					n       int
 					one, of string
-				}{{n.Stopped, "stop by a claim", "stops by claims"}, {n.Asleep, "agent that cannot be woken", "agents that cannot be woken"},
-					{n.Broken, "file with errors", "files with errors"}} {
+				}{
+					{n.Stopped, "action stopped by a claim", "actions stopped by claims"},
+					{n.Asleep, "agent that cannot be woken", "agents that cannot be woken"},
+					{n.Broken, "file with errors", "files with errors"},
+				} {
 					switch {
 					case k.n == 1:
 						parts = append(parts, "1 "+k.one)

@@ -34,7 +34,7 @@ func doctorCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check the store and its clients for problems",
-		Long: "Check the store and the clients that are set up here for problems, and say how to fix them. The command changes\n" +
+		Long: "Check the store and the clients that are set up here for problems, and explain how to fix them. The command changes\n" +
 			"nothing and also works while a server is running.\n" +
 			"Each line begins with ok, -- (information) or !! (a problem that you need to fix); problems come last.\n" +
 			"The exit status is 0 if there are no problems, otherwise 1.",
@@ -215,8 +215,8 @@ func (d *doctor) server(ctx context.Context) {
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
-		d.note("server: process %s is using the store, but is not responding on %s. It is a server that is still starting, or "+
-			"another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
+		d.note("server: process %s is using the store, but is not responding on %s. It is either a server that is still "+
+			"starting or another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
@@ -232,7 +232,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	for _, project := range r.Detail {
 		if im := project.Import; im != nil {
-			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no time yet",
+			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no timestamp yet",
 				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
 		}
 		for _, u := range project.Unwoken {
@@ -305,7 +305,7 @@ func (d *doctor) watches() {
 	})
 	if folders*5 > limit*4 {
 		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d. Raise the limit with `sudo sysctl "+
-			"fs.inotify.max_user_watches=%d`, and permanently in /etc/sysctl.d", folders, limit, max(524288, folders*4))
+			"fs.inotify.max_user_watches=%d`. To make this permanent, set it in /etc/sysctl.d too", folders, limit, max(524288, folders*4))
 		return
 	}
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
@@ -344,7 +344,8 @@ func (d *doctor) projects() {
 		}
 		if first := oldest[n.HumanKey]; first != "" {
 			d.say("projects %s and %s have the same path, %s, and calls with that path use %s, the older one. To keep only "+
-				"one, move the other one's folder out of %s", first, n.Slug, n.HumanKey, first, filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
+				"this one, move the other project's folder out of %s", first, n.Slug, n.HumanKey, first,
+				filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
 			continue
 		}
 		oldest[n.HumanKey] = n.Slug
@@ -364,7 +365,8 @@ func (d *doctor) folders() {
 		return // the check of the store's files reports the error
 	}
 	for _, line := range known.Wrong() {
-		d.say("the file %s contains a line that cannot be read and means nothing: %s", filepath.Join(d.p.cfg.Store, folders.FileName), cli.Line(line))
+		d.say("the file %s contains an invalid line, which is ignored. Fix or delete it: %s",
+			filepath.Join(d.p.cfg.Store, folders.FileName), cli.Line(line))
 	}
 	if here, err := os.Getwd(); err == nil {
 		for _, from := range d.p.movedHere(context.Background(), here) {
@@ -377,16 +379,16 @@ func (d *doctor) folders() {
 func (d *doctor) crossing(v *view) {
 	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
 	if err != nil {
-		d.say("cannot read the mail that waits for other projects: %v", err)
+		d.say("cannot read the mail queued for other projects: %v", err)
 	}
 	for _, w := range all {
 		since := w.Since.Local().Format("2006-01-02 15:04")
 		switch {
 		case !v.running:
-			d.note("mail: %s from project %s to project %s not delivered since %s: the next server delivers it",
+			d.note("mail: %s from project %s to project %s, queued since %s. The server delivers queued mail when it next starts",
 				count(w.Messages, "message"), w.From, w.To, since)
 		case time.Since(w.Since) > time.Minute:
-			d.say("mail: %s from project %s to project %s not delivered since %s. The server keeps trying: see its log",
+			d.say("mail: %s from project %s to project %s, queued since %s. The server keeps trying; its log shows why delivery fails",
 				count(w.Messages, "message"), w.From, w.To, since)
 		}
 	}
@@ -470,8 +472,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that was sent, and nobody can send the same "+
-			"file again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
+		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that was sent, and the same file cannot "+
+			"be sent again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)
@@ -501,7 +503,7 @@ func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	d.noteMore(len(found.Orphaned) - listed)
 	if len(found.Differing)+len(found.Orphaned) == 0 {
-		d.ok("copies of %s: all as delivered", slug)
+		d.ok("copies of %s: all unchanged since delivery", slug)
 	}
 }
 

@@ -34,8 +34,8 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 		if err != nil {
 			d.say("%s: cannot check whether the mailbox %s exists: %v", setting, name, err)
 		} else if !there {
-			d.say("%s names the mailbox %s, which does not exist, so mail for it is deferred: `mailtree mailbox create "+
-				"%s`", setting, name, name)
+			d.say("%s is set to the mailbox %s, which does not exist, so mail for it is deferred. To create it: "+
+				"`mailtree mailbox create %s`", setting, name, name)
 		}
 	}
 	for _, l := range g.Listen {
@@ -60,7 +60,7 @@ func (d *doctor) smarthost(ctx context.Context) {
 		if _, err := os.ReadFile(s.PasswordFile); err != nil {
 			d.say("cannot read GATEWAY_PASSWORD_FILE: %v", err)
 		} else if fi, err := os.Stat(s.PasswordFile); err == nil && fi.Mode().Perm()&0o077 != 0 {
-			d.say("other users can read GATEWAY_PASSWORD_FILE: chmod 600 %s", s.PasswordFile)
+			d.say("other users can read GATEWAY_PASSWORD_FILE. To prevent this: `chmod 600 %s`", s.PasswordFile)
 		}
 	}
 	dialer := net.Dialer{Timeout: 2 * time.Second, Resolver: d.p.cfg.Gateway.NameServer()}

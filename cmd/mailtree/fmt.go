@@ -24,7 +24,7 @@ func fmtCommand(p *program) *cobra.Command {
 		Short: "Format message files",
 		Long: "Format message files in their canonical form: the header's keys in a fixed order, one per line, times in UTC. The\n" +
 			"content of a message stays the same. Sealed files stay as they are, because a change would break their seals. The\n" +
-			"command removes byte order marks and converts CRLF line ends. Without FILE it reads standard input and prints the\n" +
+			"command removes byte order marks and converts CRLF line endings. Without FILE it reads standard input and prints the\n" +
 			"result. The exit status is 1 if a file is not a valid message, or with --check if it is not in canonical form.",
 		RunE: func(c *cobra.Command, files []string) error {
 			switch {

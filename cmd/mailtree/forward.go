@@ -15,8 +15,9 @@ func forwardCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward ID AGENT [TEXT]",
 		Short: "Forward a message to another agent",
-		Long: "Forward a message to another agent: your text, then the message, quoted, with its author, time and attachments. The\n" +
-			"forward begins a new thread, and replies to it come to you. It does not answer, acknowledge or archive the message.",
+		Long: "Forward a message to another agent. The new message contains your text, then the original, quoted, with its author,\n" +
+			"time and attachments. It starts a new thread, and replies to it come to you. Forwarding does not answer, acknowledge\n" +
+			"or archive the original.",
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: p.completeForward,
 	}

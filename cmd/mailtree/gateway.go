@@ -39,10 +39,10 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup DOMAIN",
 		Short: "Create a domain's key and print its DNS records and Postfix settings",
-		Long: "Create the key that signs a domain's mail if there is none yet, print the DNS records that the domain must publish,\n" +
-			"and check each record: whether it is published, or what is published instead. Then print the settings and the\n" +
-			"Postfix commands for incoming and outgoing mail. The command writes nothing but the key: to check the records\n" +
-			"again, run it again. The exit status is 0 if every record is published, otherwise 1.",
+		Long: "Create the key that signs a domain's mail if there is none yet, and print the DNS records that the domain must\n" +
+			"publish. Check for each record whether it is published, and if not, show what is published instead. Then print the\n" +
+			"settings and the Postfix commands for incoming and outgoing mail. The command writes only the key, so you can run it\n" +
+			"again to check the records. The exit status is 0 if every record is published, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, otherwise mail.DOMAIN)")
@@ -104,7 +104,7 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 		s.Tell("    !! %s\n", cli.Line(r.Problem.Error()))
 	}
 	domains := p.gatewayDomains(domain)
-	s.Printf("\n%s\n%s\n", s.Bold("Settings of mailtree serve"), serveLines(domains))
+	s.Printf("\n%s\n%s\n", s.Bold("Settings for mailtree serve"), serveLines(domains))
 	s.Printf("%s\n%s", s.Bold("Postfix in front of mailtree (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then "+

@@ -72,7 +72,7 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 	g.MTAUser = -1
 	if name := v["GATEWAY_MTA_USER"]; name != "" {
 		if g.MTAUser, err = uidOf(name); err != nil {
-			bad("GATEWAY_MTA_USER", "a user of this machine, such as postfix")
+			bad("GATEWAY_MTA_USER", "a user on this machine, such as postfix")
 		}
 	} else if g.Authserv != "" {
 		errs = append(errs, errors.New("TRUSTED_AUTHSERV is set, but GATEWAY_MTA_USER is not: set it to the OS user that "+
@@ -94,7 +94,7 @@ func (c *config) parseGateway(v map[string]string, home func() (string, error)) 
 		note("GATEWAY_PASSWORD_FILE", err)
 	}
 	if g.Smarthost != nil && g.Smarthost.User != "" && g.Smarthost.PasswordFile == "" {
-		errs = append(errs, errors.New("GATEWAY_SMARTHOST names a user, but GATEWAY_PASSWORD_FILE is not set: set it to a "+
+		errs = append(errs, errors.New("GATEWAY_SMARTHOST contains a user name, but GATEWAY_PASSWORD_FILE is not set: set it to a "+
 			"file that contains the password"))
 	}
 	if g.DNS = v["GATEWAY_RESOLVER"]; g.DNS != "" {

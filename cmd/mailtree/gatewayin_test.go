@@ -311,7 +311,7 @@ func TestGatewayInNotHeard(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, err = o.command("doctor").CombinedOutput()
-	if err == nil || !bytes.Contains(out, []byte("GATEWAY_POSTMASTER names the mailbox ops")) {
+	if err == nil || !bytes.Contains(out, []byte("GATEWAY_POSTMASTER is set to the mailbox ops")) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

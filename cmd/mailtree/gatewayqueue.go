@@ -35,9 +35,9 @@ func gatewayCheckCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check ADDRESS",
 		Short: "Explain what would happen to mail sent to an address",
-		Long: "Explain what would happen to mail sent to ADDRESS: incoming mail if it is one of ours, outgoing mail if not. The\n" +
-			"command uses the running server's settings: mailboxes, trust, allow-list, mail servers and keys. Nothing is sent. The\n" +
-			"exit status is 0 if nothing prevents the delivery, otherwise 1.",
+		Long: "Explain what would happen to mail sent to ADDRESS: incoming mail if the address belongs to this store, otherwise\n" +
+			"outgoing mail. The command uses the running server's settings: mailboxes, trust, allow-list, mail servers and keys.\n" +
+			"Nothing is sent. The exit status is 0 if nothing prevents the delivery, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := &deskFlags{}
@@ -67,9 +67,9 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue",
 		Short: "List email that has not been sent yet, with the remote server's last reply",
-		Long: "List email to other domains that has not been sent yet. With --retry, the server tries an item again now, even if the\n" +
-			"item failed or if it is unknown whether it arrived; in that case it may arrive twice. With --drop, the server does\n" +
-			"not send the item and notifies no one.",
+		Long: "List email to other domains that has not been sent yet. With --retry, the server tries an item again now, even if\n" +
+			"the item failed or if it is unknown whether it arrived; in the latter case, it may arrive twice. With --drop, the\n" +
+			"server removes the item without sending it and notifies no one.",
 		Args: cobra.NoArgs,
 	}
 	f := &deskFlags{}

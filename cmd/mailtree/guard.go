@@ -28,10 +28,10 @@ func guardCommand(p *program) *cobra.Command {
 		Use:   "guard",
 		Short: "Keep commits from touching files that another agent has claimed",
 		Long: "Keep commits from touching files that another agent has claimed, with hooks in a code repository. The hooks work\n" +
-			"without a server. Environment: AGENT_NAME names the committer; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn\n" +
+			"without a server. Environment: AGENT_NAME is the committer's name; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn\n" +
 			"lets unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through once.",
 		Example: "  mailtree guard install                  # in a code base: check commits there\n" +
-			"  mailtree guard check app/api/users.py   # may I change it?",
+			"  mailtree guard check app/api/users.py   # may I change this file?",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -151,8 +151,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or specified files",
 		Long: "Check whether others have claimed the staged or specified files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are held. 2: the command line is wrong, or the\n" +
-			"check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
+			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are on hold. 2: the command line is wrong, or\n" +
+			"the check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
 			q := guard.Question{

@@ -18,10 +18,10 @@ func holdCommand(p *program) *cobra.Command {
 	var ttl time.Duration
 	c := &cobra.Command{
 		Use:   "hold AGENT [TEXT]",
-		Short: "Ask an agent to change no more files",
+		Short: "Ask an agent to stop changing files",
 		Long: "Hold an agent: until the hold ends, its edits and commits in the project are refused with your text, and it gets a\n" +
-			"message. `mailtree go` ends the hold. A hold is advice: nothing stops changes that the agent makes with shell\n" +
-			"commands. Edits are refused by the hooks of the agent's client, and commits by the guard. Only users can hold agents.",
+			"message. `mailtree go` ends the hold. A hold is advisory: it cannot stop changes that the agent makes with shell\n" +
+			"commands. The hooks of the agent's client refuse edits, and the guard refuses commits. Only users can hold agents.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 		PreRunE: func(c *cobra.Command, _ []string) (err error) {
@@ -34,7 +34,7 @@ func holdCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.HoldAsk{Agent: args[0], Reason: strings.Join(args[1:], " "), Seconds: int(ttl.Seconds())}
 		return p.askHold(c.Context(), f, "hold", ask, func(d *deskWork, h *maildir.Held) {
-			d.Tell("%s is held for %s and was notified (%s)\n", h.Agent, d.In(h.Until.Format(time.RFC3339)), d.ShortID(h.ID))
+			d.Tell("%s is on hold for %s and was notified (%s)\n", h.Agent, d.In(h.Until.Format(time.RFC3339)), d.ShortID(h.ID))
 			d.Tell("%s\n", d.Faint("to end it: mailtree go "+h.Agent+d.at+"   undo: "+d.undoing()))
 		})
 	}
@@ -43,9 +43,10 @@ func holdCommand(p *program) *cobra.Command {
 
 func goCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
-		Use:               "go AGENT",
-		Short:             "End an agent's hold",
-		Long:              "End an agent's hold (`mailtree hold`), even one that another user began. The agent gets a message. Only users can end holds.",
+		Use:   "go AGENT",
+		Short: "End an agent's hold",
+		Long: "End an agent's hold (`mailtree hold`), even one that another user began. The agent gets a message. Only users can\n" +
+			"end holds.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}
@@ -61,7 +62,7 @@ func goCommand(p *program) *cobra.Command {
 
 // askHold asks the server to begin or end a hold for the user, and prints the answer with show.
 func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mcpserver.HoldAsk, show func(*deskWork, *maildir.Held)) error {
-	if err := p.needPerson("hold agents and end holds"); err != nil {
+	if err := p.needPerson("hold agents or end holds"); err != nil {
 		return err
 	}
 	return p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
@@ -81,7 +82,7 @@ func (p *program) needPerson(what string) error {
 		return err
 	}
 	return &exitError{exitFailed, fmt.Errorf("only users may %s, and this command seems to come from an agent's session: %s. "+
-		"Run it in a terminal of your own", what, why)}
+		"Run it in your own terminal", what, why)}
 }
 
 // agentsSession returns the reason why this command seems to run in an agent's session, or "" if it does not. A user

@@ -30,12 +30,12 @@ func hookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook CLIENT",
 		Short: "Notify a client's agent of new mail (run by the client)",
-		Long: "Notify the agent in a client of new mail. `mailtree setup` configures the client to run this command on its events,\n" +
-			"with the event on standard input. If no server is running, the command starts one when a session begins in a project,\n" +
-			"but not on other events. The exit status is 0 even if the command fails, so that a turn never fails because of it.\n" +
-			"Before the client edits a file, the command refuses the edit if another agent has claimed the file; CLAIM_MODE in\n" +
-			"the environment is block, warn or off. With --wait, the command waits until mail arrives for an idle session, and\n" +
-			"then ends in a way that makes the client begin a turn: for Claude Code, with exit status 2.",
+		Long: "Notify the agent in a client of new mail. `mailtree setup` configures the client to run this command at certain\n" +
+			"events, and the client passes the event on standard input. If no server is running, the command starts one when a\n" +
+			"session begins in a project, but not on other events. The exit status is 0 even if the command fails, so that a turn\n" +
+			"never fails because of it. Before the client edits a file, the command refuses the edit if another agent has claimed\n" +
+			"the file; CLAIM_MODE in the environment is block, warn or off. With --wait, the command waits until mail arrives for\n" +
+			"an idle session, and then exits in a way that makes the client start a turn: for Claude Code, with exit status 2.",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return harmless(errors.New("hook: specify one client"))
@@ -54,7 +54,7 @@ func hookCommand(p *program) *cobra.Command {
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for mail and wake the session")
 	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (started by the hook itself)")
-	c.Flags().BoolVar(&plugin, "plugin", false, "do nothing if `mailtree setup` also wrote hooks (given by plugins)")
+	c.Flags().BoolVar(&plugin, "plugin", false, "do nothing if `mailtree setup` also wrote hooks (used by plugins)")
 	_ = c.Flags().MarkHidden("follow") // cannot fail: the flags exist
 	_ = c.Flags().MarkHidden("plugin")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })

@@ -33,8 +33,8 @@ func indexCommand(p *program) *cobra.Command {
 			Short: "Rebuild the index from the files",
 			Args:  cobra.NoArgs,
 			Long: "Rebuild the index from the files, in a new file that then replaces the old one. If a background server is running,\n" +
-				"the command stops it first. Stop any other server yourself, including a service, because it keeps the index up to\n" +
-				"date itself.",
+				"the command stops it first. If any other server is running, such as a service, stop it yourself, because a running\n" +
+				"server updates the index too.",
 			RunE: func(c *cobra.Command, _ []string) error { return rebuild(c.Context(), p) },
 		},
 		&cobra.Command{

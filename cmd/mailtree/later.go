@@ -17,8 +17,8 @@ func laterCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "later ID...",
 		Short: "Hide threads for a while",
-		Long: "Hide threads from the list that `mailtree` prints. A thread appears again when the time is over, or when a newer message\n" +
-			"arrives in it. The command marks nothing as read.",
+		Long: "Hide threads from the list that `mailtree` prints. A thread appears again when the time is up, or when a newer\n" +
+			"message arrives in it. The command does not mark anything as read.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeMessages,
 	}

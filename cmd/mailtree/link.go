@@ -24,10 +24,10 @@ func linkCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "link [PROJECT]",
-		Short: "Make this folder mean an existing project",
-		Long: "Make this folder mean PROJECT, which is a project's name, path or slug. The folder is the top of the Git working tree\n" +
-			"that contains it. If PROJECT is missing, it is the project whose repository has the same first commit. If the\n" +
-			"project's own folder is gone, this folder takes its place. `mailtree unlink` takes a link back.",
+		Short: "Link this folder to an existing project",
+		Long: "Link this folder to PROJECT, which is a project's name, path or slug. In a Git working tree, the link applies to the\n" +
+			"whole tree. Without PROJECT, the command uses the project whose repository has the same first commit. If the\n" +
+			"project's own folder is gone, this folder replaces it. `mailtree unlink` removes the link.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
@@ -40,13 +40,13 @@ func linkCommand(p *program) *cobra.Command {
 			}
 		}
 		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
-			fmt.Fprintf(p.std.out, "%s now means the project %s (%s)\n", cli.Line(l.Folder), l.Slug, cli.Line(l.HumanKey))
+			fmt.Fprintf(p.std.out, "%s now belongs to project %s (%s)\n", cli.Line(l.Folder), l.Slug, cli.Line(l.HumanKey))
 			if l.Moved != "" {
-				fmt.Fprintf(p.std.out, "it takes the place of %s, which is gone\n", cli.Line(l.Moved))
+				fmt.Fprintf(p.std.out, "it replaces %s, which is gone\n", cli.Line(l.Moved))
 			}
 			if l.Hidden != "" {
-				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail; read it with --project, or take the link back: `mailtree unlink`\n",
-					cli.Line(l.Hidden))
+				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail. To read it, use --project; to remove the link, "+
+					"run `mailtree unlink`\n", cli.Line(l.Hidden))
 			}
 			p.remarkGuard(c.Context(), l.Folder, l.Slug)
 		})
@@ -58,9 +58,9 @@ func unlinkCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "unlink [FOLDER]",
-		Short: "Take back what `mailtree link` did",
-		Long: "Remove what the map of folders says about FOLDER (default: this folder): a link, or a clone or worktree that was\n" +
-			"noted. The project keeps its mail.",
+		Short: "Remove the link from a folder to a project",
+		Long: "Remove the entry for FOLDER (default: this folder) from the map of folders: a link, or a clone or worktree that\n" +
+			"mailtree has recorded. The project keeps its mail.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
@@ -70,7 +70,7 @@ func unlinkCommand(p *program) *cobra.Command {
 			ask.Folder = args[0]
 		}
 		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
-			fmt.Fprintf(p.std.out, "%s is not linked any more\n", cli.Line(l.Folder))
+			fmt.Fprintf(p.std.out, "%s is no longer linked\n", cli.Line(l.Folder))
 			if m, err := storedir.NewResolver(p.cfg.Store, p.cfg.Scope).ResolveKey(l.Folder); err == nil {
 				p.remarkGuard(c.Context(), l.Folder, m.Slug)
 			}
@@ -138,10 +138,10 @@ func (p *program) explainFolder(folder string, asJSON bool) error {
 		break
 	}
 	if m.Rule == storedir.New {
-		screen.Tell("%s has no project yet; a new one would be %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
+		screen.Tell("%s has no project yet. A new project would be called %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
 		return nil
 	}
-	screen.Tell("%s means the project %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
+	screen.Tell("%s belongs to project %s (%s)\n", cli.Line(dir), m.Slug, cli.Line(m.HumanKey))
 	return nil
 }
 
@@ -156,8 +156,8 @@ var questions = map[storedir.Rule]string{
 	storedir.Existing: "the folder, or one above it in its working tree, has a project",
 	storedir.Main:     "it is a linked worktree, and the main working tree has a project",
 	storedir.Bare:     "it is a worktree of a bare repository, and the folder that contains them has a project",
-	storedir.Noted:    "it is noted as another clone or as a removed worktree of a project",
-	storedir.New:      "a new project",
+	storedir.Noted:    "mailtree has recorded it as another clone or a removed worktree of a project",
+	storedir.New:      "it gets a new project",
 }
 
 // because returns text that explains why the rule in m applies, or "" if the rule needs no explanation.
@@ -169,7 +169,7 @@ func (p *program) because(m storedir.Meaning) string {
 		return fmt.Sprintf(" (%s)", cli.Line(m.Place.Top))
 	case storedir.New:
 		if m.Place.Top != "" && !p.cfg.Scope.PerPath {
-			return ", unless the first call that creates it finds that this is another clone of a code base with a project"
+			return ", unless the call that creates it finds that this is another clone of a code base that has a project"
 		}
 	}
 	return ""

@@ -127,7 +127,7 @@ var deeds = map[string]string{
 	history.VerbDelete:  "deleted",
 	history.VerbRelease: "released",
 	history.VerbHold:    "held",
-	history.VerbGo:      "let go",
+	history.VerbGo:      "ended hold",
 }
 
 // deed describes an operation in the past tense.

@@ -19,7 +19,7 @@ func logsCommand(p *program) *cobra.Command {
 		Use:   "logs",
 		Short: "Show the log of a background server",
 		Long: "Show the newest log lines of a background server, with `tail`. A server that runs in a terminal logs to the terminal,\n" +
-			"and a service logs to its manager's log.",
+			"and a service logs to the log of its service manager.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			file := storedir.LogPath(p.cfg.Store)

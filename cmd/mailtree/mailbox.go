@@ -136,7 +136,7 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	c.RunE = func(c *cobra.Command, args []string) error {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0], Force: *force}
 		return askAndShow(c.Context(), p, f, "mailbox-delete", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {
-			d.Printf("deleted %s: %d in its inbox, %d sent\n", m.Address, m.Total, m.Sent)
+			d.Printf("deleted %s (inbox: %d, sent: %d)\n", m.Address, m.Total, m.Sent)
 			return sayNeeded(c.Context(), d, m)
 		})
 	}
@@ -150,7 +150,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL names %s, so mail for it is deferred until you create it again: "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail for it is deferred until you create it again: "+
 			"`mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
@@ -160,9 +160,10 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust NAME [SENDER]",
 		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
-		Long: "Make a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox trusts\n" +
-			"the sender's mail if DMARC proves where it comes from: such mail wakes the agent, and hooks run for it. Without\n" +
-			"SENDER, the command lists the trusted senders.\n\n" +
+		Long: "Make a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox then\n" +
+			"trusts mail from this sender if DMARC confirms its origin. Trusted mail wakes the agent, and hooks run for it.\n" +
+			"Without SENDER, the command lists the trusted senders.\n" +
+			"\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +
 			"  mailtree mailbox trust support @example.org --remove",
 		Args: cobra.RangeArgs(1, 2),
@@ -173,7 +174,7 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		ask := mcpserver.MailboxAsk{Mailbox: args[0]}
 		switch {
 		case len(args) == 1 && *remove:
-			return usageError(c, errors.New("--remove requires the name of the sender that you no longer trust"))
+			return usageError(c, errors.New("--remove requires SENDER: specify the address or @DOMAIN to stop trusting"))
 		case *remove:
 			ask.Distrust = args[1]
 		case len(args) == 2:
@@ -248,7 +249,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 		Short: "Run a program when mail arrives (on_receive) or has been sent (after_send)",
 		Long: "Run a program, specified by its absolute path, when mail arrives in a mailbox (on_receive) or has been sent from it\n" +
 			"(after_send), and print the hook's name. The program runs as the mailbox's owner, with the email on standard input.\n" +
-			"See docs/email.md, \"Hooks\". Put flags before MAILBOX: everything after it is for the program.\n\n" +
+			"See docs/email.md, \"Hooks\". Put flags before MAILBOX: later flags are passed to the program.\n\n" +
 			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",
 		Args: cobra.MinimumNArgs(3),
 	}

@@ -61,18 +61,18 @@ func manual(version string) pages.Config {
 		Version: version,
 		Environment: []pages.Entry{
 			{Name: "MAILTREE_ME", Text: "your name as an agent (default: your login name)"},
-			{Name: "AGENT_NAME", Text: "the agent for which the guard checks a commit or an edit"},
-			{Name: "GUARD_MODE", Text: "what the guard does with a commit of claimed files: block (default), warn or off"},
-			{Name: "GUARD_UNKNOWN", Text: "what the guard does with committers that it cannot identify: block (default) or warn"},
-			{Name: "GUARD_BYPASS", Text: "1 makes the guard let everything through"},
-			{Name: "CLAIM_MODE", Text: "what a client's hook does with an edit of claimed files: block (default), warn or off"},
+			{Name: "AGENT_NAME", Text: "the name of the agent whose commit or edit the guard checks"},
+			{Name: "GUARD_MODE", Text: "what the guard does about a commit of claimed files: block (default), warn or off"},
+			{Name: "GUARD_UNKNOWN", Text: "what the guard does about committers that it cannot identify: block (default) or warn"},
+			{Name: "GUARD_BYPASS", Text: "if this is 1, the guard lets everything through"},
+			{Name: "CLAIM_MODE", Text: "what a client's hook does about an edit of claimed files: block (default), warn or off"},
 			{Name: "NO_COLOR", Text: "turns off bold text"},
 			{Name: "PAGER", Text: "the pager for long output (default less)"},
 			{Name: "VISUAL, EDITOR", Text: "the editor for messages"},
 			{Name: "XDG_STATE_HOME", Text: "the folder for the lists of row numbers (default ~/.local/state)"},
 		},
 		Files: []pages.Entry{
-			{Name: "~/.mailtree/", Text: "the store. README.md in it explains its files"},
+			{Name: "~/.mailtree/", Text: "the store; its README.md explains the files"},
 			{Name: "~/.mailtree/projects/PROJECT/repo/", Text: "a project's mail, a Git working tree"},
 			{Name: "~/.mailtree/index/", Text: "the index; if you delete it while no server is running, the next start rebuilds it"},
 			{Name: "~/.mailtree/key, token, gateway/", Text: "the store's secrets: the key that seals messages, the token for HTTP, the keys that sign email"},
@@ -85,7 +85,7 @@ func manual(version string) pages.Config {
 			{Name: "0", Text: "The command succeeded."},
 			{Name: strconv.Itoa(exitFailed), Text: "The command was refused, or something failed."},
 			{Name: strconv.Itoa(exitUsage), Text: "The command line or a setting is wrong."},
-			{Name: strconv.Itoa(exitNothing), Text: "What you named does not exist, or nothing was found."},
+			{Name: strconv.Itoa(exitNothing), Text: "The named item does not exist, or nothing was found."},
 		},
 	}
 	for _, s := range settings() {

@@ -31,18 +31,18 @@ func newProjectCommand(p *program) *cobra.Command {
 	var asJSON, separate bool
 	c := &cobra.Command{
 		Use:   "project [PATH]",
-		Short: "Create the mail project of a code base",
-		Long: "Create the mail project of a code base if it has none. The code base is the Git working tree that contains PATH\n" +
-			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an agent\n" +
-			"of the project. The command prints the project's name. It refuses / and your home folder.\n" +
-			"Another clone of a code base that has a project, and a worktree of a bare repository, join that project. With --separate,\n" +
-			"they get a project of their own.",
+		Short: "Create a mail project for a code base",
+		Long: "Create a mail project for a code base that has none. The code base is the Git working tree that contains PATH\n" +
+			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an\n" +
+			"agent of the project. The command prints the project's name. It refuses to use / or your home folder. Another clone\n" +
+			"of a code base that has a project joins that project, and so does a worktree of a bare repository. With --separate,\n" +
+			"it gets a project of its own.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
 			at := cmp.Or(path, ".")
 			if fi, err := os.Stat(at); err == nil && !fi.IsDir() {
-				return &exitError{exitFailed, fmt.Errorf("%q is a file: name the folder of a code base", at)}
+				return &exitError{exitFailed, fmt.Errorf("%q is a file: specify the folder of a code base", at)}
 			} else if err != nil {
 				return &exitError{exitNothing, fmt.Errorf("the folder %q does not exist: create it first", at)}
 			}
@@ -152,7 +152,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 		fmt.Fprintln(p.std.out, made.Note)
 	}
 	if made.Fork != "" {
-		fmt.Fprintf(p.std.out, "%s has the same first commit and another remote. To use its project here, too: mailtree link %s\n",
+		fmt.Fprintf(p.std.out, "%s has the same first commit but a different remote. To use its project here too: mailtree link %s\n",
 			cli.Line(made.Fork), guard.ShellWord(made.Fork))
 	}
 	if made.Moved != "" {
@@ -162,7 +162,8 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 
 // movedLine returns a line that reports that a code base was moved here, and how to link it.
 func movedLine(from string) string {
-	return fmt.Sprintf("%s was at %s, which is gone: run `mailtree link %s`", cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))
+	return fmt.Sprintf("%s was at %s, which is gone. If you moved it here, run `mailtree link %s`",
+		cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))
 }
 
 // projectHere creates the project for this folder, in which a client is being set up.

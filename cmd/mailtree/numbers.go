@@ -81,7 +81,7 @@ func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
 		if *more {
 			next := readList(p.listFile()).Next
 			if next.Command != c.Name() {
-				return &exitError{exitNothing, fmt.Errorf("this terminal shows no list of `mailtree %s` that continues", c.Name())}
+				return &exitError{exitNothing, fmt.Errorf("this terminal has no `mailtree %s` list to continue", c.Name())}
 			}
 			*cursor, f.project = next.Cursor, cmp.Or(f.project, next.Project)
 		}
@@ -101,7 +101,7 @@ func (d *deskWork) tellMore(command, cursor string) string {
 		last := readList(d.listFile)
 		last.Next = nextPage{command, d.Slug, cursor}
 		if d.store(&last) {
-			return d.Faint("for more: the same command with --more")
+			return d.Faint("for more, run the same command with --more")
 		}
 	}
 	return d.Faint("for more: --cursor " + cursor)
@@ -296,8 +296,8 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 			if ok {
 				arg, project = id, of
 			} else if row := rowLetter().FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
-				return named, &exitError{exitNothing, fmt.Errorf("no message is called %s in the threads that this terminal has "+
-					"shown: `mailtree thread %s` shows one", arg, row)}
+				return named, &exitError{exitNothing, fmt.Errorf("there is no message %s in the threads that this terminal has "+
+					"shown. To show a thread first: `mailtree thread %s`", arg, row)}
 			}
 		}
 		if project != "" && named.Project != "" && project != named.Project {

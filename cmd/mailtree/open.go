@@ -21,7 +21,7 @@ func openCommand(p *program) *cobra.Command {
 		Use:   "open",
 		Short: "Open the web page in your browser",
 		Long: "Open the web page in your browser, signed in as you. The page shows what needs your attention in the project, and you\n" +
-			"can write there. If no server is running, the command starts one in the background. The link works once, within ten\n" +
+			"can write mail there. If no server is running, the command starts one in the background. The link works once, within ten\n" +
 			"minutes.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -19,7 +19,7 @@ func problemsCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	all := c.Flags().Bool("all", false, "in every project")
+	all := c.Flags().Bool("all", false, "list the invalid files of every project")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if *all {
 			return p.withServer(c.Context(), func(ctx context.Context, client *cli.Client) error {

@@ -22,16 +22,16 @@ func readCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "read [ID]",
 		Short: "Read a message",
-		Long: "Read a message; without ID, the first one that is waiting for you. A message that was sent to you is marked read. ID\n" +
-			"is a row number from the last list, or a message id, which you can abbreviate to any unique prefix. A row number from\n" +
-			"`mailtree` means the unread messages in that thread, or if there are none, the message that is waiting for you. With\n" +
-			"--json, the command prints the answer of the check_my_messages tool, or resource://message for a message that is not\n" +
-			"yours.",
+		Long: "Read a message; without ID, the first one that is waiting for you. A message that was sent to you is marked as read.\n" +
+			"ID is a row number from the last list, or a message id, which you can abbreviate to any unique prefix. A row number\n" +
+			"from `mailtree` means the unread messages in that thread, or if there are none, the message that is waiting for you.\n" +
+			"With --json, the command prints the answer of the check_my_messages tool, or resource://message for a message that\n" +
+			"is not yours.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&peek, "peek", false, "do not mark the message read")
+	c.Flags().BoolVar(&peek, "peek", false, "do not mark the message as read")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, mine, args, func(ctx context.Context, d *deskWork, id string) error {
 			ids := []string{id}

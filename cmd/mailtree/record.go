@@ -79,7 +79,7 @@ func decisionsCommand(p *program) *cobra.Command {
 					}
 					s.Table(recordRows(d, "", found.Decisions))
 					if found.More {
-						s.Tell("%s\n", s.Faint("there may be more: use a shorter --since"))
+						s.Tell("%s\n", s.Faint("there may be more: use a more recent --since"))
 					}
 					return nil
 				})
@@ -94,12 +94,12 @@ func catchUpCommand(p *program) *cobra.Command {
 		Use:   "catchup",
 		Short: "Show what happened since you last looked",
 		Long: "Show what was decided, how many threads were closed, which questions have no answer, and which agents are stuck.\n" +
-			"Without --since, the command begins when you last read, acknowledged or wrote something before a pause of an hour.\n" +
-			"It does not mark anything read.",
+			"Without --since, the command starts from your last activity (reading, acknowledging or writing) before a pause of at\n" +
+			"least an hour. It does not mark anything as read.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	since := sinceFlag(c, "", "what happened after this time, such as 1d (one day ago), yesterday or 2026-01-31")
+	since := sinceFlag(c, "", "only what happened after this time, such as 1d (one day ago), yesterday or 2026-01-31")
 	all := c.Flags().Bool("all", false, "show what happened in all projects")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		at, err := since()

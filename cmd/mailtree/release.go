@@ -32,7 +32,7 @@ func releaseCommand(p *program) *cobra.Command {
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&o.all, "all", false, "all of your claims")
+	c.Flags().BoolVar(&o.all, "all", false, "release all of your claims")
 	c.Flags().StringVar(&o.of, "of", "", "release this agent's claim instead of yours")
 	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --of: the reason, for the message to the agent")
 	_ = c.RegisterFlagCompletionFunc("of", p.completeAgent)

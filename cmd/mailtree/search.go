@@ -23,8 +23,8 @@ func searchCommand(p *program) *cobra.Command {
 		Use:   "search WORD...",
 		Short: "Find messages",
 		Long: "Find messages, newest first, grouped by thread. A query can contain words, \"phrases\", prefix*, AND OR NOT -word (),\n" +
-			"from: to: cc: subject: thread: importance: after: before: since:2d has:file is:unread. Put -- before a word that begins\n" +
-			"with a dash. The exit status is 3 if no message matches.",
+			"from: to: cc: subject: thread: importance: after: before: since:2d has:file is:unread. Put -- before a word that\n" +
+			"begins with a dash. The exit status is 3 if no message matches.",
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := p.addDeskFlags(c)

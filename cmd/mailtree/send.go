@@ -23,10 +23,10 @@ func sendCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The text is the last argument if it contains a\n" +
-			"space, or is not like the name of an agent. Otherwise it comes from -m, standard input, or your editor (VISUAL or\n" +
-			"EDITOR), where you can also change To and Subject. Without --subject, the first heading or line of the text becomes\n" +
-			"the subject.",
+		Long: "Send a message to agents, or with --all to every agent of the project. The last argument is the text if it contains\n" +
+			"a space or does not resemble an agent's name. Otherwise the text comes from -m, standard input, or your editor\n" +
+			"(VISUAL or EDITOR), where you can also change To and Subject. Without --subject, the first heading or line of the\n" +
+			"text becomes the subject.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeAgents,
 	}
@@ -56,9 +56,9 @@ func replyCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "reply ID [TEXT]",
 		Short: "Reply to a message",
-		Long: "Reply to a message in its thread, and mark the message read and acknowledged. The reply goes to everyone on the\n" +
-			"message: the sender and all other recipients. With --only, it goes to the sender. A reply to mail from another domain\n" +
-			"goes to the sender, unless you use --all. The text is the second argument, or comes from -m, standard input, or your\n" +
+		Long: "Reply to a message in its thread, and mark the message as read and acknowledged. The reply goes to everyone on the\n" +
+			"message: the sender and all other recipients. With --only, it goes only to the sender, and so does a reply to mail\n" +
+			"from another domain unless you use --all. The text is the second argument, or comes from -m, standard input, or your\n" +
 			"editor (VISUAL or EDITOR), where you can also change To and Subject.",
 		Args:              cobra.RangeArgs(1, 2),
 		ValidArgsFunction: p.completeMessage,
@@ -107,7 +107,7 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	c.Flags().StringP("message", "m", "", "the text, in Markdown")
 	c.Flags().StringVar(&o.from, "from", "", "the sending agent or mailbox, by name or address (default: you)")
 	c.Flags().BoolVar(&o.textOnly, "text-only", false, "send plain text instead of Markdown")
-	c.Flags().StringVar(&o.html, "html-body", "", "the text as HTML too, sent unchanged")
+	c.Flags().StringVar(&o.html, "html-body", "", "an HTML version of the text, sent unchanged")
 	c.Flags().StringSliceVar(&o.to, "to", nil, "recipients")
 	c.Flags().StringSliceVar(&o.cc, "cc", nil, "copy recipients")
 	c.Flags().StringSliceVar(&o.bcc, "bcc", nil, "blind copy recipients")
@@ -300,7 +300,7 @@ func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Env
 		return e, err
 	}
 	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // the sender can be reached, so another recipient cannot
-		err = fmt.Errorf("%w To reply to the sender alone: --only", err)
+		err = fmt.Errorf("%w To reply only to the sender, use --only", err)
 	}
 	return nil, err
 }

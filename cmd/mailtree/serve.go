@@ -50,8 +50,8 @@ func serveCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"no HTTP until `mailtree open` asks for the page; log to server.log in the store; stop when no client has been "+
-			"connected for a while")
+		"run in the background: serve HTTP only after `mailtree open` has asked for the page, log to server.log in the store, "+
+			"and stop when no client has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
 }

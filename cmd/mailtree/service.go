@@ -27,7 +27,7 @@ func serviceCommand(p *program) *cobra.Command {
 		Short: "Print a systemd user unit (launchd agent on macOS)",
 		Long: "Print a unit for systemd's user manager, or on macOS a launchd agent. It starts the server at login and restarts it\n" +
 			"after a failure. The unit contains the settings from flags and the environment, the store and the PATH as they are now.\n" +
-			"Two lines on standard error say where to save the file and how to start the server. The command changes nothing.",
+			"Standard error shows the commands that save the file and start the server. The command itself changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			s, err := p.service()

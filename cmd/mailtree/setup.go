@@ -34,9 +34,10 @@ func setupCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup [CLIENT]",
 		Short: "Configure a client (Claude Code, Codex, …) to use mailtree",
-		Long: "Configure a client to use mailtree. The command writes an MCP entry, which runs `mailtree stdio` or with --http uses\n" +
-			"the server's address, and hooks (`mailtree hook CLIENT`), which notify the client's sessions of mail. Everything else\n" +
-			"in the client's files stays as it is, and each original file is backed up once. A second run changes nothing.\n" +
+		Long: "Configure a client to use mailtree. The command writes an MCP entry and hooks. The entry runs `mailtree stdio`, or with\n" +
+			"--http contains the server's address. The hooks run `mailtree hook CLIENT`, which notifies the client's sessions of\n" +
+			"mail. Everything else in the client's files stays as it is, and each original file is backed up once. A second run\n" +
+			"changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
 			"Exit status 0: everything is set up. 1: a file cannot be changed, or --check finds a problem. 2: the command line is wrong.",
 		Args:      cobra.MaximumNArgs(1),
@@ -60,14 +61,15 @@ func setupCommand(p *program) *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.list, "list", false, "list the clients and their files")
-	f.BoolVar(&o.check, "check", false, "check whether the client (default: every configured client) can use mailtree, without changing anything")
+	f.BoolVar(&o.check, "check", false,
+		"check whether the client (default: every configured client) can use mailtree, without changing anything")
 	f.BoolVar(&o.json, "json", false, "with --check: print the result as JSON")
 	f.BoolVar(&o.user, "user", false, "write the user's own configuration (default)")
 	f.BoolVar(&o.project, "project", false, "write the configuration of this code base, and create its mail project")
 	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT if one of them is set, otherwise at the running "+
 		"server's address; calls fail while no server is running (default: mailtree stdio, which starts one)")
-	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the entry; existing hooks stay")
-	f.BoolVar(&o.instructions, "instructions", false, "also write five lines for agents to the AGENTS.md or CLAUDE.md "+
+	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the MCP entry, and leave existing hooks unchanged")
+	f.BoolVar(&o.instructions, "instructions", false, "also add five lines of instructions for agents to the AGENTS.md or CLAUDE.md "+
 		"that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini, qwen)")
 	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
@@ -100,7 +102,7 @@ func (o setupOptions) conflict(args []string) error {
 	case len(instead) > 1:
 		return errors.New("use only one of --list, --check, --print and --remove")
 	case o.plugin != "" && (len(args) > 0 || o != setupOptions{plugin: o.plugin, dryRun: o.dryRun}):
-		return errors.New("--plugin writes the plugins of all clients: give only a folder and --dry-run")
+		return errors.New("--plugin writes the plugins of all clients: specify only a folder and, if you like, --dry-run")
 	case o.json && !o.check:
 		return errors.New("--json prints the result of --check: add --check")
 	case o.user && o.project:
@@ -253,7 +255,7 @@ func done(c *clients.Change) (lines []string) {
 // cannotWrite returns a system error with the name of the client's file instead of the temporary file's name.
 func cannotWrite(c *clients.Change, err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return fmt.Errorf("cannot write %s: %w. Allow yourself to write in its folder, then try again", c.File(), of.Err)
+		return fmt.Errorf("cannot write %s: %w. Make the file and its folder writable for you, then try again", c.File(), of.Err)
 	}
 	return err
 }

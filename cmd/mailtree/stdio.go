@@ -22,7 +22,7 @@ func stdioCommand(p *program) *cobra.Command {
 		Short: "Serve MCP on standard input and output, through the store's server",
 		Long: "Serve MCP on standard input and output, as a bridge to the store's server. If no server is running, the command starts\n" +
 			"one in the background, which stops when it is no longer used. Exit status 0: the input ended. 1: some lines of the\n" +
-			"input were not messages, or no server could be reached.",
+			"input were not valid messages, or no server could be reached.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.stdio(c.Context(), o)

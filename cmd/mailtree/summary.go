@@ -14,10 +14,11 @@ import (
 func summaryCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "summary [ID]",
-		Short: "Show what a thread asks, what was decided and what is open",
-		Long: "Show a thread's unanswered questions, its decisions and its open actions, as lines that begin with \"Decision:\" or\n" +
-			"\"TODO:\" state them. ID is the id of the thread, or the id or row number of a message in it; without ID, the command\n" +
-			"shows the first thread that is waiting for you. It does not mark anything read.",
+		Short: "Show a thread's open questions, decisions and actions",
+		Long: "Show a thread's unanswered questions, its decisions and its open actions. Decisions and actions are lines in its\n" +
+			"messages that begin with, for example, \"Decision:\" or \"TODO:\". ID is the id of the thread, or the id or row number\n" +
+			"of a message in it; without ID, the command shows the first thread that is waiting for you. It does not mark\n" +
+			"anything as read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeThread,
 	}
@@ -53,9 +54,9 @@ func showSummary(d *deskWork, s *mail.ThreadSummary) {
 		}
 	}
 	if none {
-		d.Tell("%s\n", d.Faint("nothing is asked, decided or open"))
+		d.Tell("%s\n", d.Faint("no questions, decisions or open actions"))
 	}
 	if s.Truncated {
-		d.Tell("%s\n", d.Faint("only the newest lines: the thread is long"))
+		d.Tell("%s\n", d.Faint("only the newest lines are shown, because the thread is long"))
 	}
 }

@@ -25,13 +25,13 @@ func syncCommand(p *program) *cobra.Command {
 			"  mailtree sync on                  on the first machine\n" +
 			"  mailtree sync join URL            on every other machine, in its copy of the code\n\n" +
 			"Each server then pushes its mail soon after a change, and fetches the mail of the other machines every ten seconds\n" +
-			"(SYNC_INTERVAL). The machines decide together who gets a claim. Drafts stay on their machine.",
+			"(SYNC_INTERVAL). The machines agree on who gets each claim. Drafts stay on their machine.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	for _, sub := range []struct{ do, short string }{
 		{"on", "Start sharing the project's mail; sharing continues after a restart"},
-		{"off", "Stop sharing; local mail stays"},
+		{"off", "Stop sharing; local mail is kept"},
 		{"now", "Fetch, merge and push now, and show the result"},
 		{"status", "Show whether the mail is shared and what is not pushed or merged yet"},
 	} {

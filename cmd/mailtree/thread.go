@@ -20,7 +20,7 @@ func threadCommand(p *program) *cobra.Command {
 		Use:   "thread [ID]",
 		Short: "Read a thread, oldest message first",
 		Long: "Read a thread, oldest message first. ID is the id of the thread, or the id or row number of a message in it; without\n" +
-			"ID, the command shows the first thread that is waiting for you. It does not mark anything read.",
+			"ID, the command shows the first thread that is waiting for you. It does not mark anything as read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeThread,
 	}

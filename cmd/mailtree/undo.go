@@ -19,11 +19,12 @@ func undoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "undo [ID]",
 		Short: "Undo your last action, or the last one on a message",
-		Long: "Undo your last action, or your last one on a message: a message sent, changed, acknowledged, archived or deleted, or\n" +
-			"paths claimed or released, or an agent held or let go. Marking a message read or unread is undone only if you name the message. Nothing else that\n" +
-			"happened at the same time is undone. A sent message is removed for everyone; the agents that had read it are notified\n" +
-			"and listed here. A released path is claimed again if no other agent has claimed it. If you run the command again, it\n" +
-			"undoes the action before that; --list shows all of them. `mailtree redo` redoes what was undone.",
+		Long: "Undo your last action, or your last one on a message. You can undo actions on messages (sending, changing,\n" +
+			"acknowledging, archiving, deleting), on claims (claiming, releasing) and on holds (holding an agent, ending a hold).\n" +
+			"Marking a message as read or unread is undone only if you specify the message. Nothing else that happened at the same\n" +
+			"time is undone. A sent message is removed for everyone; the agents that had read it are notified and listed here. A\n" +
+			"released path is claimed again if no other agent has claimed it. If you run the command again, it undoes the action\n" +
+			"before that; --list shows all of them. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -101,7 +102,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && history.BesideMessage(a.Operation) && a.ID != "" {
-		d.Tell("the message about it was withdrawn\n")
+		d.Tell("the message about it was also withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
 		d.Tell("readers notified: %s\n", listNames(a.Readers))

@@ -32,9 +32,9 @@ func uninstallCommand(p *program) *cobra.Command {
 		Use:   "uninstall [STORE]",
 		Short: "Remove everything that mailtree wrote outside its store",
 		Long: "Remove what mailtree wrote outside its store: clients' entries, hooks and lines for agents, the guard's hooks, the\n" +
-			"service's unit, and the lists of row numbers. The command stops the server first. It looks at what the store has\n" +
-			"noted, at all clients' files in your home folder, and at the folders of all projects. What it cannot find, it\n" +
-			"says. The store stays, with all mail, unless you name it.\n" +
+			"service's unit, and the lists of row numbers. The command stops the server first. It checks the store's own records,\n" +
+			"all clients' files in your home folder, and the folders of all projects, and then lists what it cannot find itself.\n" +
+			"The store stays, with all mail, unless you specify STORE.\n" +
 			"Exit status 0: everything was removed. 1: something could not be removed.",
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -50,8 +50,8 @@ func uninstallCommand(p *program) *cobra.Command {
 			return u.run(c.Context(), len(args) > 0)
 		},
 	}
-	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, change nothing")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask before the store is removed")
+	c.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, without changing anything")
+	c.Flags().BoolVar(&yes, "yes", false, "remove the store without asking")
 	return c
 }
 
@@ -115,7 +115,7 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	u.lists()
 	switch {
 	case store && u.failed:
-		u.report("kept the store %s, because its list says what is left to remove", u.p.cfg.Store)
+		u.report("kept the store %s, because it contains the list of what is left to remove", u.p.cfg.Store)
 	case store:
 		u.remove(u.p.cfg.Store, os.RemoveAll)
 	}
@@ -124,7 +124,7 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	}
 	u.tellRest(store)
 	if u.failed {
-		return fmt.Errorf("some things could not be removed: see above. Then run `mailtree uninstall` again")
+		return fmt.Errorf("some things could not be removed: fix the problems above, then run `mailtree uninstall` again")
 	}
 	if u.dry || store {
 		return nil
@@ -252,7 +252,7 @@ func (u *uninstall) client(s clients.Setup) {
 		return
 	}
 	if other := u.others(uses.Stores); other != "" {
-		u.report("kept what %s has for the store %s: to remove it, run `mailtree uninstall --store %s`", s.Client.Title, other, other)
+		u.report("kept the configuration of %s for the store %s. To remove it, run `mailtree uninstall --store %s`", s.Client.Title, other, other)
 		return
 	}
 	changes, err := s.Remove()
@@ -269,7 +269,7 @@ func (u *uninstall) client(s clients.Setup) {
 		} else {
 			u.p.lines(done(c))
 			if kept := c.Kept(); kept != "" {
-				u.report("kept %s, your file from before mailtree: something else has changed in the file since", kept)
+				u.report("kept %s, the copy of your file from before mailtree, because the file has had other changes since", kept)
 			}
 		}
 	}
@@ -328,7 +328,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 			continue
 		}
 		if other := hooks[0].Store; other != "" && other != u.p.cfg.Store {
-			u.report("kept the guard in %s, which is for the store %s", dir, other)
+			u.report("kept the guard in %s, which belongs to the store %s", dir, other)
 			continue
 		}
 		u.found = true
@@ -387,13 +387,13 @@ func (u *uninstall) tellRest(store bool) {
 		u.report("The store %s stays, with its mail and keys. `mailtree restore` moved it aside.", dir)
 	}
 	program, _ := guard.Program()
-	u.report("Not removed, because mailtree cannot know about it:")
+	u.report("Not removed, because mailtree cannot find these itself:")
 	for _, line := range []string{
 		"the program itself: " + cmp.Or(program, "mailtree"),
 		"lines that you added to your shell's startup files, and units that you saved elsewhere",
 		"a plugin that you installed in a client: remove it with the client's own command",
-		"guards and clients of code bases that have no project, if they were written before the store existed, or by a version before this one: " +
-			"run `mailtree uninstall` there",
+		"guards and client configurations in code bases without a project, if they were written before the store existed or by an older " +
+			"version: run `mailtree uninstall` there",
 		"sessions that are still open in a client: they keep the configuration that they started with",
 	} {
 		u.report("  - %s", line)

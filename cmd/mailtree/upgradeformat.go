@@ -11,10 +11,10 @@ import (
 func upgradeFormatCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "upgrade-format",
-		Short: "Raise a project's format to the newest that this version supports",
-		Long: "Raise a project's format to the newest that this version supports. Older versions of mailtree can then no longer\n" +
-			"use the project. The command is refused while a machine that shares the project supports only an older format,\n" +
-			"and names that machine. Nothing else raises the format.",
+		Short: "Upgrade a project to the newest format that this version supports",
+		Long: "Upgrade a project to the newest format that this version supports. Older versions of mailtree can then no longer use\n" +
+			"the project. If a machine that shares the project supports only an older format, the command fails and names that\n" +
+			"machine. mailtree never upgrades the format by itself.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

@@ -75,7 +75,7 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 			for _, from := range p.movedHere(ctx, caller.WorkTree) {
 				screen.Tell("%s\n", movedLine(from))
 			}
-			screen.Tell("%s has no mail yet: `mailtree new project` creates its project\n\n", cli.Line(caller.WorkTree))
+			screen.Tell("%s does not have a project yet. To create one: `mailtree new project`\n\n", cli.Line(caller.WorkTree))
 		}
 		if !f.json {
 			screen.Tell("%s\n", screen.Bold("Projects"))
@@ -134,9 +134,9 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	}
 	if w.Alone && len(rows) == 0 {
 		d.Table([]cli.Row{
-			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client (setup --list: others)")}},
+			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client (see setup --list)")}},
 			{Cells: []string{"2.", "start the client in this folder", d.Faint("it becomes an agent of this project")}},
-			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to an agent (agents: their names)")}},
+			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to an agent (see mailtree agents)")}},
 		})
 		return
 	}
@@ -327,7 +327,8 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%d files have errors: mailtree problems", n))
 	}
 	if w.Later > 0 {
-		lines = append(lines, fmt.Sprintf("%s hidden until later, the next for %s", count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
+		lines = append(lines, fmt.Sprintf("%s hidden until later; the next one returns in %s",
+			count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {
 		lines = append(lines, slug+" is left out: "+w.LeftOut[slug])

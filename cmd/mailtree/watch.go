@@ -27,7 +27,7 @@ func watchCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only "+
 		"the \"seq\" to start from")
-	all := c.Flags().Bool("all", false, "in every project")
+	all := c.Flags().Bool("all", false, "follow every project")
 	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}

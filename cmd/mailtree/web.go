@@ -41,17 +41,17 @@ func (c *config) checkUsers() (open string, err error) {
 		return "", nil
 	}
 	if !c.UserOnly {
-		return "AUTH=open: every OS user of this machine can read and write all mail over HTTP", nil
+		return "AUTH=open: every OS user on this machine can read and write all mail over HTTP", nil
 	}
 	why := peeruid.Check()
 	if why == nil {
 		return "", nil
 	}
 	if c.source("AUTH") != "default" {
-		return "", fmt.Errorf("AUTH=user does not work here: %w. Set AUTH=token, or AUTH=open to allow every user of this machine", why)
+		return "", fmt.Errorf("AUTH=user does not work here: %w. Set AUTH=token, or AUTH=open to allow every user on this machine", why)
 	}
 	c.UserOnly = false
-	return fmt.Sprintf("every OS user of this machine can read and write all mail over HTTP, because %v; to require the "+
+	return fmt.Sprintf("every OS user on this machine can read and write all mail over HTTP, because %v; to require the "+
 		"token, set AUTH=token",
 		why), nil
 }

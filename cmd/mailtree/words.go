@@ -11,7 +11,8 @@ var words = refusal.Words{
 		refusal.Project: "--project", refusal.Repository: "REPOSITORY", refusal.Moment: "--as-of", refusal.From: "--from",
 	},
 	Says: map[refusal.What]string{
-		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. --force deletes it with its mail.",
+		refusal.MailboxNotEmpty: "The mailbox {name} is not empty: {count} in its inbox, {count 2} sent. " +
+			"To delete it with its mail, use --force.",
 	},
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "Specify another project with --project, or run `mailtree new project` in its code base.",
@@ -20,7 +21,7 @@ var words = refusal.Words{
 		"find messages":        "`mailtree search WORD` finds messages.",
 		"find threads":         "`mailtree search WORD` finds messages.",
 		"shorten an id":        "An abbreviated id needs at least {limit} characters.",
-		"read a thread":        "`mailtree thread` reads it.",
+		"read a thread":        "To read it, use `mailtree thread`.",
 		"name the reader":      "",
 		"list the inbox":       "`mailtree inbox` lists its messages.",
 		"look anywhere":        "",
@@ -48,7 +49,7 @@ var pageWords = refusal.Words{
 		"go on":                "start the list again",
 		"place of the store":   "MCP_MAIL_STORE",
 		"give an address":      "The user who runs the server can assign one.",
-		"undo something else":  "To undo a change of a message, open its history.",
+		"undo something else":  "To undo a change to a message, open its history.",
 		"list what to undo":    "",
 	}),
 }

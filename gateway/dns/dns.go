@@ -152,7 +152,7 @@ func (r Record) missing(err error) error {
 	if errors.As(err, &none) && none.IsNotFound {
 		return fmt.Errorf("no %s record is published at %s", r.Type, r.Name)
 	}
-	return fmt.Errorf("the %s records of %s cannot be looked up: %w", r.Type, r.Name, err)
+	return fmt.Errorf("cannot look up the %s records of %s: %w", r.Type, r.Name, err)
 }
 
 // publicKey returns the key in a DKIM record.

@@ -69,6 +69,6 @@ func (s *Server) reply(err error) error {
 	case errors.Is(err, ErrFull):
 		return refuse(452, 4, 2, 2, "The mailbox is full, try again later")
 	}
-	s.cfg.Log.Error("incoming mail could not be delivered", "error", err)
+	s.cfg.Log.Error("cannot deliver incoming mail", "error", err)
 	return refuse(451, 4, 3, 0, "The message could not be stored, try again later")
 }

@@ -54,7 +54,7 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 	all, err := m.Resolver.LookupMX(ctx, domain)
 	var missing *net.DNSError
 	if err != nil && !(errors.As(err, &missing) && missing.IsNotFound) {
-		return nil, fmt.Errorf("the mail servers of %s cannot be looked up: %w", domain, err)
+		return nil, fmt.Errorf("cannot look up the mail servers of %s: %w", domain, err)
 	}
 	for _, mx := range all {
 		if mx.Host == "." {

@@ -45,13 +45,13 @@ type Store interface {
 }
 
 // errStore wraps errors of the store, so that deliver can distinguish them from errors of the Transport.
-var errStore = errors.New("the queue cannot be written")
+var errStore = errors.New("cannot write the queue")
 
 // ErrNoItem means that the queue does not contain the item.
 var ErrNoItem = errors.New("the queue has no such item")
 
 // ErrTakenBack means that the item's message was withdrawn or deleted. The message is not sent, and no one is notified.
-var ErrTakenBack = errors.New("the message was withdrawn or deleted before it went out. Restoring it does not send it: " +
+var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not send it: " +
 	"send it again")
 
 // Queue sends the items in its store.
@@ -86,7 +86,7 @@ func (q *Queue) Run(ctx context.Context) {
 	for {
 		next, err := q.pass(ctx)
 		if err != nil && ctx.Err() == nil {
-			q.log.Error("the queue of outgoing mail cannot be read", "error", err)
+			q.log.Error("cannot read the queue of outgoing mail", "error", err)
 		}
 		wait := time.NewTimer(min(max(next.Sub(q.now()), time.Second), time.Minute))
 		select {
@@ -207,7 +207,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
-		q.log.Error("the delivery status of mail cannot be written", "to", i.To, "state", i.State, "error", err)
+		q.log.Error("cannot write the delivery status of mail", "to", i.To, "state", i.State, "error", err)
 	}
 }
 

@@ -47,8 +47,8 @@ func (b *Box) TrustSender(sender string) error {
 	}
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
-			What: refusal.Invalid("{name} is at one of this server's domains: the server's own mail needs no trust, and " +
-				"mail that comes from other sites under its name is never trusted."),
+			What: refusal.Invalid("{name} is at one of this server's own domains. You do not need to trust this " +
+				"server's own mail, and mail from other sites that uses its domains is never trusted."),
 			Name: sender,
 		}
 	}

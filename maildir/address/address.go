@@ -171,7 +171,7 @@ func (d Domains) Recipients(list string) ([]string, error) {
 	}
 	if len(names) == 0 {
 		return nil, &refusal.Error{
-			What:  refusal.Invalid("No recipient in {name} {arg}: use an address such as {=other}, or several separated by commas."),
+			What:  refusal.Invalid("{name} {arg} contains no recipient: use an address such as {=other}, or several separated by commas."),
 			Field: refusal.Recipients,
 			Name:  list,
 			Other: d.Of("bob"),

@@ -201,7 +201,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 		}
 		switch {
 		case reserved(clean) || reserved(strings.TrimSpace(hint)):
-			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so a name was " +
+			note = &refusal.Error{What: refusal.Note("{field} {name} is reserved, so another name was " +
 				"generated."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &refusal.Error{
@@ -212,8 +212,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 			}
 		case holder != "":
 			note = &refusal.Error{
-				What: refusal.Note("The name {=other} is taken, so a new one was generated. If {=other} is you " +
-					"from an earlier session, simply use it: you do not need to register again."),
+				What: refusal.Note("The name {=other} is taken, so a new one was generated. If you were " +
+					"{=other} in an earlier session, keep using that name: you do not need to register again."),
 				Other: holder,
 			}
 			row, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, holder)

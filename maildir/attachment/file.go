@@ -84,7 +84,7 @@ func sha1Of(data []byte) string {
 }
 
 // otherBytes is the reason for refusing a file in the attachments folder that a user has changed or added.
-const otherBytes = "its bytes do not match its name"
+const otherBytes = "its content does not match its name"
 
 // Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
 // It returns ErrUnavailable, and ErrConflict if the tree contains something else under the file's name.

@@ -91,7 +91,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	}
 	if err != nil {
 		g.notes = append(g.notes, &refusal.Error{
-			What:  refusal.Note("{cause} As a result, {field} still refers to the image as you wrote it."),
+			What:  refusal.Note("{cause} The reference to the image in {field} was left unchanged."),
 			Field: refusal.Body,
 			Err:   err,
 		})
@@ -219,7 +219,7 @@ func shortURI(destination string) string {
 // a time. The conversion is lossless, unless the sender asked to convert a photograph. In that case, toWebP adds a note
 // about the loss.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
-	kept := "with it, the images converted for this message would have too many pixels in total"
+	kept := "the images of this message have too many pixels in total to convert them all"
 	odd := f.Odd
 	code := g.in.CodePhoto
 	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll

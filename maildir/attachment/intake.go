@@ -189,9 +189,9 @@ func listedNames(list string) (names []string) {
 // match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
-		What: refusal.NotFound("The attachment {name} {arg} was not found, or may not be read. Attachments are read from the project's " +
-			"code base (the top of a Git working tree), the mail tree, and {folders of attachments}, but not from hidden folders or " +
-			"through links."),
+		What: refusal.NotFound("The attachment {name} {arg} was not found, or the server is not allowed to read it. Attachments are " +
+			"read from the project's code base (the top of a Git working tree), the mail tree, and {folders of attachments}, but " +
+			"not from hidden folders or through links."),
 		Field: field,
 		Name:  name,
 	}
@@ -236,8 +236,8 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	if g.r.OwnedBy != nil {
 		e.What, e.Limit = refusal.NotFound("The server cannot read the attachment {name} {arg} for you, because it "+
 			"does not use its own permissions for other users. You can attach only files that you own, of at most {limit} "+
-			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}; no "+
-			"hidden folders, no links. Put the text into the body, or ask the user who runs the server to send the "+
+			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}. "+
+			"Hidden folders and links are not allowed. Put the text into the body, or ask the user who runs the server to send the "+
 			"file."), int(g.in.MaxFile>>20)
 	}
 	return nil, "", e
@@ -325,8 +325,8 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 		e = refusal.Over(refusal.TooLarge("The file {name} {arg} is {count} bytes long, over the limit of {limit} for one file."),
 			field, int(size), int(most))
 	case size > g.in.MaxTotal-g.bytes:
-		e = refusal.Over(refusal.TooLarge("The file {name} {arg} is {count} bytes long, and with it the attachments of "+
-			"this message would exceed the limit of {limit} bytes: send it in another message."), field, int(size), int(g.in.MaxTotal))
+		e = refusal.Over(refusal.TooLarge("The file {name} {arg} is {count} bytes long and would take this message's "+
+			"attachments over the limit of {limit} bytes: send it in another message."), field, int(size), int(g.in.MaxTotal))
 	default:
 		g.bytes += size
 		return nil

@@ -27,7 +27,7 @@ func otherDialect(text string, whole bool) string {
 	case whole && pathspec().MatchString(text):
 		return "it begins like a Git pathspec: write only the pattern, relative to the code repository's root"
 	case ellipsis().MatchString(text):
-		return "it contains the element ...: write ** for everything below a folder"
+		return `it contains "...", which is not supported: write ** for everything below a folder`
 	}
 	for _, m := range foreign().FindAllString(text, -1) {
 		switch {

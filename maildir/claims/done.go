@@ -48,7 +48,7 @@ func (cs *Claims) NeedFree(g *writer.Group, claims []format.Claim) error {
 		for _, c := range claims {
 			if !g.Now.Before(c.Expires) {
 				return &refusal.Error{
-					What: refusal.Conflict("The claim on {name} would have expired at {why}, so the release cannot " +
+					What: refusal.Conflict("The claim on {name} would have expired by now (at {why}), so the release cannot " +
 						"be undone: claim the path again. {undo something else}"),
 					Name: c.Pattern,
 					Why:  c.Expires.Format(time.RFC3339),

@@ -104,7 +104,7 @@ func (c *Codebase) NoteBelow(key string) *refusal.Error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.Note("{field} {name} is inside the code base {=other}, so it means that code base's project. In claims, " +
+		What: refusal.Note("{field} {name} is inside the code base {=other}, so the call applies to that code base's project. In claims, " +
 			"a relative path is relative to {name}; answers show it relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),

@@ -44,7 +44,7 @@ func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	}
 	own := s.store.Projects.Mail(before.Slug)
 	if own == to && before.Rule != storedir.Noted {
-		return Link{}, &refusal.Error{What: refusal.Conflict("{name} means the project {=other} already."), Name: folder, Other: to.Slug}
+		return Link{}, &refusal.Error{What: refusal.Conflict("{name} already belongs to project {=other}."), Name: folder, Other: to.Slug}
 	}
 	l := Link{Folder: folder, Slug: to.Slug}
 	if own != nil && before.Rule == storedir.Existing {
@@ -134,11 +134,18 @@ func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail
 	}
 	switch len(fit) {
 	case 0:
-		return nil, &refusal.Error{What: refusal.NotFound("No project has a repository with the same first commit as {name}. Name the project."), Name: folder}
+		return nil, &refusal.Error{
+			What: refusal.NotFound("No project has a repository with the same first commit as {name}. Specify the project."),
+			Name: folder,
+		}
 	case 1:
 		return s.projects.Find(ctx, fit[0].Slug)
 	}
-	e := &refusal.Error{What: refusal.Conflict("Several projects have a repository with the same first commit as {name}: {choices}. Name one."), Name: folder}
+	e := &refusal.Error{
+		What: refusal.Conflict("Several projects have a repository with the same first commit as {name}: {choices}. Specify one " +
+			"of them."),
+		Name: folder,
+	}
 	for _, p := range fit {
 		e.Near = append(e.Near, p.Folder)
 	}
@@ -151,7 +158,7 @@ func (s *Codebases) called(ctx context.Context, name string) (*core.Mail, error)
 	case len(called) == 1:
 		return called[0], nil
 	case len(called) > 1:
-		e := &refusal.Error{What: refusal.Conflict("Several projects are called {name}: {choices}. Give the whole path."), Name: name}
+		e := &refusal.Error{What: refusal.Conflict("Several projects are called {name}: {choices}. Specify the full path."), Name: name}
 		for _, c := range called {
 			e.Near = append(e.Near, c.Name())
 		}

@@ -94,7 +94,7 @@ func (s *Codebases) Refuse(path string) error {
 			if at != dir && !strings.HasPrefix(at, dir+"/") {
 				continue
 			}
-			whose := "the system's folder " + dir
+			whose := "the system folder " + dir
 			if dir != "/proc" && dir != "/sys" && dir != "/dev" {
 				whose = "the mail store"
 			}

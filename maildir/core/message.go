@@ -123,9 +123,9 @@ func (c *Mail) checkFanout(m *format.Message, size int) error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.TooLarge("With its body of {count} bytes, the message would add {count 3} bytes to inboxes (recipients: {count " +
-			"2}), over the limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or to " +
-			"fewer recipients at a time."),
+		What: refusal.TooLarge("The message would add {count 3} bytes to inboxes (body: {count} bytes, recipients: {count 2}), over the " +
+			"limit of {limit} ({limit of fan-out}). Send the text as an attachment, which is stored once, or send the message " +
+			"to fewer recipients at a time."),
 		Counts: []int{len(m.Body), n, n * size},
 		Limit:  int(most),
 	}

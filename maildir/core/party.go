@@ -242,8 +242,8 @@ func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
 		slugs[m.shortName()], slugs[m.Slug] = m.Slug, m.Slug
 	}
 	e := &refusal.Error{
-		What: refusal.NotFound("This machine has no project {=other}, so nothing was sent to {name} {arg}. {near} An email address " +
-			"has a domain with a dot."),
+		What: refusal.NotFound("This machine has no project {=other}, so nothing was sent to {name} {arg}. {near} If you meant " +
+			"an email address, its domain must contain a dot."),
 		Field: field,
 		Name:  party,
 		Other: p.Project,

@@ -140,8 +140,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and there is no name for all " +
-			"agents: list the names. Its agents: {choices}."),
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means all " +
+			"agents: list each recipient by name. Its agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
 		Other: c.Name(),
@@ -293,7 +293,7 @@ func (c *Mail) sayReceipts(receipts []index.Receipt) string {
 		}
 	}
 	if len(said) == 0 {
-		return "all are hidden"
+		return "all recipients are hidden"
 	}
 	return strings.Join(said, ", ")
 }

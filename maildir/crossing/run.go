@@ -21,7 +21,7 @@ const (
 func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {
-			c.store.Log.Warn("leftovers of mail to other projects cannot be removed", "project", from.Slug, "error", err)
+			c.store.Log.Warn("leftover files of messages to other projects cannot be removed", "project", from.Slug, "error", err)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 			}
 			to, err := c.retry(ctx, from, f, file, unavailable)
 			if err != nil {
-				c.store.Log.Debug("a message waits for another project", "project", from.Slug, "file", file, "error", err)
+				c.store.Log.Debug("a message is waiting for another project", "project", from.Slug, "file", file, "error", err)
 				left++
 			}
 			if errors.Is(err, refusal.ErrUnavailable) {
@@ -96,4 +96,4 @@ func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file st
 }
 
 // errLater means that this round does not try to carry an item.
-var errLater = errors.New("it is tried later")
+var errLater = errors.New("the server tries it later")

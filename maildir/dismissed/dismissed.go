@@ -26,7 +26,7 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 	case errors.Is(err, fs.ErrNotExist), errors.As(err, &oversize):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("read what %s has dismissed: %w", agent, err)
+		return nil, fmt.Errorf("read the dismissals of %s: %w", agent, err)
 	}
 	var k Keys
 	if json.Unmarshal(data, &k) != nil {
@@ -40,13 +40,13 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
-		return fmt.Errorf("dismiss for %s: more than %d bytes of keys", agent, format.MaxSmall)
+		return fmt.Errorf("save the dismissals of %s: more than %d bytes of keys", agent, format.MaxSmall)
 	}
 	if err == nil {
 		err = t.WriteRun(file(agent), data)
 	}
 	if err != nil {
-		return fmt.Errorf("dismiss for %s: %w", agent, err)
+		return fmt.Errorf("save the dismissals of %s: %w", agent, err)
 	}
 	return nil
 }

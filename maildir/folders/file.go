@@ -52,8 +52,8 @@ const (
 const header = "# Folders on this machine that mean a project. See docs/settings.md, \"Projects\". The lines that begin with \"link\" are\n" +
 	"# from you; the program writes the others by itself.\n"
 
-var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It says which folders mean a project. Move " +
-	"it away, and make the links again.")
+var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +
+	"it away, and link your folders again.")
 
 // File is the file with a store's map of folders. It is safe for concurrent use.
 type File = registry.File[*Map]

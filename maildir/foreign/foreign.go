@@ -50,7 +50,7 @@ func Is(data []byte, fence string) bool {
 // Parse reads a file for which Is returns true. Its error is a *tree.FormatError, which does not quote the file.
 func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	if i := tree.InvalidUTF8(data); i < len(data) {
-		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "invalid UTF-8: save as UTF-8")
+		return nil, fault(1+bytes.Count(data[:i], []byte("\n")), "the text is not valid UTF-8: save the file as UTF-8")
 	}
 	f := &File{}
 	read := func(header []byte, _ any) error {
@@ -71,7 +71,7 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	}
 	body, err := frontmatter.MustParse(bytes.NewReader(data), nil, frontmatter.NewFormat(fence, fence, read))
 	if errors.Is(err, frontmatter.ErrNotFound) {
-		return nil, fault(1, unclosed+fence+" after the header: write it before the text")
+		return nil, fault(1, unclosed+fence+": add it before the text")
 	}
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 	return f, nil
 }
 
-const unclosed = "no closing line "
+const unclosed = "the header has no closing line "
 
 // Missing reports whether err means that Parse refused a file because it has no header between fence lines, or because
 // that header is not YAML.
@@ -101,5 +101,5 @@ func fault(line int, reason string) *tree.FormatError {
 }
 
 func tooDeep(line, depth int) *tree.FormatError {
-	return fault(line, fmt.Sprintf("nested more than %d levels deep: flatten it", depth))
+	return fault(line, fmt.Sprintf("the header is nested more than %d levels deep: flatten it", depth))
 }

@@ -40,7 +40,7 @@ func Amend(m *Message, text []byte) error {
 	case strings.TrimSpace(body) == "":
 		return &tree.FormatError{Line: 1, Reason: "there is no text: write the text below the header"}
 	case !utf8.ValidString(body) || strings.ContainsRune(body, 0):
-		return &tree.FormatError{Line: 1, Reason: "the text is not UTF-8 or contains a NUL character: save as UTF-8"}
+		return &tree.FormatError{Line: 1, Reason: "the text is not valid UTF-8 or contains a NUL character: save it as UTF-8"}
 	}
 	if body != m.Body {
 		m.HTML = "" // the HTML contains the old body

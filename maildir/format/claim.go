@@ -53,7 +53,7 @@ func (o *object) claim(c *Claim, endless bool) error {
 	case o.err != nil:
 		return o.err
 	case c.Agent == "":
-		return o.bad("agent", `no "agent": write the name of the claiming agent`)
+		return o.bad("agent", `"agent" is missing: write the name of the claiming agent`)
 	case CheckName(c.Agent) != "":
 		return o.bad("agent", Quote(c.Agent)+" is not an agent's name: "+CheckName(c.Agent))
 	case c.Created.IsZero() || endless:

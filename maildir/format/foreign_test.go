@@ -92,8 +92,8 @@ func TestForeignForms(t *testing.T) {
 		}
 	}
 	for name, tt := range map[string]struct{ file, want string }{
-		"a draft":     {"+++\nto = 'Bob'\n+++\nText.\n", `no "id"`},
-		"no date":     {head + "+++\nText.\n", `no "created"`},
+		"a draft":     {"+++\nto = 'Bob'\n+++\nText.\n", `"id" is missing`},
+		"no date":     {head + "+++\nText.\n", `"created" is missing`},
 		"named zone":  {head + "date = 'Wed, 15 Jan 2025 10:30:00 MST'\n+++\nText.\n", `line 4: "date": `},
 		"no time":     {head + "x = 1\ndate = 'soon'\n+++\nText.\n", `line 5: "date": "soon" is not a time`},
 		"no address":  {head + "date = 2025-01-15T10:30:00Z\nto = 'a b@x y'\n+++\nText.\n", "line 5: "},

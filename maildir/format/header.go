@@ -36,7 +36,7 @@ type member struct {
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if i := tree.InvalidUTF8(raw); i < len(raw) {
-		return nil, o.fault(i, "invalid UTF-8: save as UTF-8")
+		return nil, o.fault(i, "the text is not valid UTF-8: save the file as UTF-8")
 	}
 	start := skipSpace(raw, 0)
 	switch {
@@ -61,7 +61,7 @@ func parseObject(raw []byte, base int) (*object, error) {
 // outermost object.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > maxDepth {
-		return 0, o.fault(i, fmt.Sprintf("nested more than %d levels deep: flatten it", maxDepth))
+		return 0, o.fault(i, fmt.Sprintf("the JSON is nested more than %d levels deep: flatten it", maxDepth))
 	}
 	inObject := o.raw[i] == '{'
 	var seen []string
@@ -75,7 +75,7 @@ func (o *object) scan(i, depth int) (int, error) {
 				return 0, o.fault(i, "the key "+Quote(Cut(m.key, 80))+" appears twice: keep one")
 			}
 			if seen = append(seen, m.key); len(seen) > maxKeys {
-				return 0, o.fault(i, fmt.Sprintf("more than %d keys in one object: remove some", maxKeys))
+				return 0, o.fault(i, fmt.Sprintf("an object has more than %d keys: remove some", maxKeys))
 			}
 			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // after the colon
 		}
@@ -271,7 +271,7 @@ func jsonSlip(raw []byte, at int, err error) string {
 	key := has("beginning of object key string") || has("string for object key")
 	switch {
 	case has("in string literal"):
-		return "a string does not end on its line: add the missing quotation mark, or write \\n for a line end"
+		return "a string does not end on its line: add the missing quotation mark, or write \\n for a line break"
 	case has("in string escape code") || has("hexadecimal character escape"):
 		return `there is a \ in a string: write it as \\`
 	case has("after object key:value pair") || has("after array element"):
@@ -308,16 +308,16 @@ func jsonOffset(err error) int {
 func plainJSON(err error) string {
 	var t *json.UnmarshalTypeError
 	if errors.As(err, &t) {
-		return "found a JSON " + t.Value + " where " + expected(t.Type) + " belongs"
+		return "found a JSON " + t.Value + " instead of " + expected(t.Type)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || strings.Contains(err.Error(), "unexpected end of JSON input") {
 		return "the JSON ends too early: a quotation mark, ] or } is missing"
 	}
 	if strings.Contains(err.Error(), "max depth") {
-		return fmt.Sprintf("nested more than %d levels deep: flatten it", maxDepth)
+		return fmt.Sprintf("the JSON is nested more than %d levels deep: flatten it", maxDepth)
 	}
 	if strings.Contains(err.Error(), "after top-level value") {
-		return "text after the JSON object: remove it, or move it into the object"
+		return "there is text after the JSON object: remove it, or move it into the object"
 	}
 	return strings.TrimPrefix(err.Error(), "json: ") + ": fix the JSON here"
 }

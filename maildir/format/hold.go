@@ -23,7 +23,7 @@ func ParseHold(data []byte) (Hold, error) {
 	switch {
 	case o.err != nil:
 	case h.By == "":
-		return h, o.bad("by", `no "by": write the name of the user or agent who holds this agent`)
+		return h, o.bad("by", `"by" is missing: write the name of the user or agent who holds this agent`)
 	case CheckName(h.By) != "":
 		return h, o.bad("by", Quote(h.By)+" is not an agent's name: "+CheckName(h.By))
 	case h.Since.IsZero() || h.Until.IsZero():

@@ -212,16 +212,16 @@ func (m *Message) check(id string, o *object) error {
 	}
 	switch {
 	case m.ID == "":
-		return o.bad("id", `no "id": write the file's name without .md`)
+		return o.bad("id", `"id" is missing: write the file's name without .md`)
 	case m.ID != id:
 		if strings.HasPrefix(id, m.ID+editBeside) {
 			return o.bad("id", editedApart)
 		}
 		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
 	case m.From == "":
-		return o.bad("from", `no "from": write an agent's name, or an address`)
+		return o.bad("from", `"from" is missing: write an agent's name, or an address`)
 	case m.Created.IsZero():
-		return o.bad("created", `no "created": write a time such as 2025-10-23T15:22:14Z`)
+		return o.bad("created", `"created" is missing: write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
 	case len(m.Subject) > MaxSubject:
@@ -230,7 +230,7 @@ func (m *Message) check(id string, o *object) error {
 	case len(m.ThreadID) > MaxThread:
 		return o.bad("thread_id", fmt.Sprintf("the thread id is longer than %d bytes: shorten it", MaxThread))
 	case len(m.To)+len(m.CC)+len(m.BCC) > MaxRecipients:
-		return o.bad("to", fmt.Sprintf("more than %d recipients: remove some", MaxRecipients))
+		return o.bad("to", fmt.Sprintf("the message has more than %d recipients: remove some", MaxRecipients))
 	}
 	if err := m.checkGateway(o); err != nil {
 		return err
@@ -332,9 +332,9 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	switch word := string(bytes.TrimRight(first, " \t")); {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return unfit(1, "starts with a byte order mark: save as UTF-8 without BOM")
+		return unfit(1, "the file starts with a byte order mark: save it as UTF-8 without BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
-		return unfit(1, "CRLF line ends in the header: save with LF line ends")
+		return unfit(1, "the header has CRLF line endings: save the file with LF line endings")
 	case word == foreign.TOML:
 		return unfit(1, "the header is TOML between +++ lines, which is allowed only in mail from other mail systems: "+
 			"write it as JSON between a line "+
@@ -342,7 +342,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	case word == fenceOpen && string(first) != fenceOpen:
 		return unfit(1, "the line "+fenceOpen+" ends with spaces: remove them")
 	case word != fenceOpen:
-		return unfit(1, "does not start with a line "+fenceOpen+": write the header below such a line, as JSON")
+		return unfit(1, "the file must start with the line "+fenceOpen+": write the header below it, as JSON")
 	}
 	for at, line := 0, 2; at < len(rest); line++ {
 		text, _, _ := bytes.Cut(rest[at:], []byte("\n"))
@@ -357,7 +357,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 		}
 		at = end
 	}
-	return unfit(1, "no closing line "+fenceClose+" after the header: write it before the body")
+	return unfit(1, "the header has no closing line "+fenceClose+": add it before the body")
 }
 
 // splitAt returns the header and body for SplitMessage. rest is the text after the closing line.
@@ -366,7 +366,7 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 	case len(header) > MaxHeader:
 		return nil, "", &tree.FormatError{Line: 1, Reason: fmt.Sprintf("the header is over %d bytes: shorten it", MaxHeader)}
 	case bytes.IndexByte(header, '\r') >= 0:
-		return nil, "", &tree.FormatError{Line: 1, Reason: "CRLF line ends in the header: save with LF line ends"}
+		return nil, "", &tree.FormatError{Line: 1, Reason: "the header has CRLF line endings: save the file with LF line endings"}
 	}
 	return header, string(bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("\n")), []byte("\n"))), nil
 }

@@ -111,7 +111,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 			return nil, "", &tree.FormatError{Line: base + len(h.lines) + 1, Reason: reason}
 		}
 		if len(rest) == 0 && fenced {
-			return fault("no closing line " + fenceClose + " after the header: write it before the text")
+			return fault("the header has no closing line " + fenceClose + ": add it before the text")
 		}
 		line, after, _ := bytes.Cut(rest, []byte("\n"))
 		rest = after
@@ -122,9 +122,9 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 		case size-len(rest) > MaxHeader:
 			return fault("the header is too large: shorten it")
 		case !utf8.Valid(line):
-			return fault("invalid UTF-8: save as UTF-8")
+			return fault("the text is not valid UTF-8: save the file as UTF-8")
 		case bytes.HasSuffix(line, []byte("\r")):
-			return fault("CRLF line ends in the header: save with LF line ends")
+			return fault("the header has CRLF line endings: save the file with LF line endings")
 		}
 		if why := h.add(string(line)); why != "" {
 			return fault(why)

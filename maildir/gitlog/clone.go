@@ -113,8 +113,8 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("that repository is empty: it receives the mail once a machine that has mail turns " +
-			"on sync")
+		return "", errors.New("that repository is empty: first turn on sync on a machine that has the " +
+			"mail")
 	case 1:
 		return found[0], nil
 	}

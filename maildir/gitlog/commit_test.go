@@ -251,7 +251,7 @@ func TestWithoutGit(t *testing.T) {
 	if err := tr.log.Flush(context.Background()); err == nil {
 		t.Error("the operation was committed")
 	}
-	tr.state("off", "no git program")
+	tr.state("off", "git program is no longer")
 	tr.log.git = found
 	tr.flush()
 	tr.state("committing", "")

@@ -298,7 +298,7 @@ func isRecent(version string) bool {
 // noProgram returns the *hold for a missing git program. If the program is already missing when a Log is opened,
 // choose selects the embedded engine instead. The *hold wraps exec.ErrNotFound.
 func noProgram() *hold {
-	h := notAudited("there is no git program on the server's PATH any more. Install Git 2.34 or newer, or restart the " +
+	h := notAudited("the git program is no longer on the server's PATH. Install Git 2.34 or newer, or restart the " +
 		"server, which then commits without it; mail keeps working.")
 	h.cause = exec.ErrNotFound
 	return h

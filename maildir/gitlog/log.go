@@ -183,7 +183,7 @@ func (l *Log) choose() {
 
 // withoutProgram says what is missing while the embedded engine commits.
 const withoutProgram = "there is no git program on the PATH, so the server commits the mail itself. It does not sync with " +
-	"other machines, and it does not repack the repository, which needs more disk space. Also, the guard does not " +
+	"other machines, and it does not repack the repository, which therefore grows faster. Also, the guard does not " +
 	"work. To fix this, install Git 2.34 or newer and restart the server"
 
 // Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing. If the mode is

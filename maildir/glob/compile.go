@@ -25,7 +25,7 @@ var (
 	errLeaves   = errors.New("it points outside the repository")
 	errBrace    = errors.New("a { has no }")
 	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")
-	errNothing  = errors.New("one of its brace alternatives is empty, which would mean the whole repository (claim " +
+	errNothing  = errors.New("one of its brace alternatives is empty, which would match the whole repository (claim " +
 		". for that)")
 	errClass = errors.New("a [ has no ], or its class is empty or reversed")
 	errSlash = errors.New(`it ends with a \`)

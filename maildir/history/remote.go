@@ -75,7 +75,7 @@ var (
 	ErrDeclined  = errors.New("the host of the shared repository rejects refs below refs/mailtree/, through which " +
 		"machines share claims")
 	ErrNoFile  = errors.New("there is no such file")
-	ErrTooMany = errors.New("more files or bytes have changed in the shared repository than the server fetches in one go")
+	ErrTooMany = errors.New("more files or bytes have changed in the shared repository than the server fetches at once")
 )
 
 // MergeInput is the comparison of the local branch with the shared branch.

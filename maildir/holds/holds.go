@@ -37,7 +37,7 @@ type Held struct {
 func (h *Held) Sentence() string { return hold.Sentence(&h.Hold, h.Agent) }
 
 // Ended returns the text for an agent that is no longer held.
-func Ended(agent string) string { return "the hold of " + agent + " has ended" }
+func Ended(agent string) string { return "the hold on " + agent + " has ended" }
 
 // Request is a request to hold an agent.
 type Request struct {
@@ -90,7 +90,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 			From:    by,
 			Origin:  origin,
 			Subject: hold.Sentence(&held.Hold, "you"),
-			Body: fmt.Sprintf("%s\n\nDo not change files of this project until %s. Until then, your edits and commits here are "+
+			Body: fmt.Sprintf("%s\n\nDo not change this project's files until %s. Until then, your edits and commits here are "+
 				"refused. %s or another user can end the hold earlier. You get a message when it ends.\n",
 				cmp.Or(r.Reason, "No reason was given."), held.Until.UTC().Format("2006-01-02 15:04 MST"), by),
 		})
@@ -116,7 +116,7 @@ func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent 
 			return err
 		}
 		if row == nil || !hold.Stops(row.Hold, g.Now) {
-			return &refusal.Error{What: refusal.NotFound("Nobody holds {=name}."), Name: agent}
+			return &refusal.Error{What: refusal.NotFound("{=name} is not on hold."), Name: agent}
 		}
 		held = &Held{Agent: agent, Hold: *row.Hold}
 		if err := g.Remove(tx, format.HoldPath(agent)); err != nil {
@@ -200,7 +200,7 @@ func (hs *Holds) Sweep() *writer.Tx {
 			err = hs.mail.PlanNotice(g, tx, &format.Message{
 				To:      []string{a.Name},
 				Subject: subjectEnded,
-				Body:    fmt.Sprintf("This hold has ended by itself:\n\n    %s\n\nYou can change files again.\n", hold.Sentence(h, a.Name)),
+				Body:    fmt.Sprintf("This hold has expired:\n\n    %s\n\nYou can change files again.\n", hold.Sentence(h, a.Name)),
 			})
 			tx.Summary = Ended(a.Name)
 			return err

@@ -153,7 +153,7 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{count} hooks of different users have the name {name}: remove the right one " +
+			What: refusal.Conflict("Different users have {count} hooks named {name}: remove the right one " +
 				"from hooks.json."),
 			Name:   name,
 			Counts: []int{len(found)},

@@ -91,7 +91,7 @@ func Parse(line string) (Key, error) {
 		}
 	case len(name) > maxKeyName || strings.ContainsFunc(name, format.Misleading):
 		return Key{}, &refusal.Error{
-			What: refusal.Invalid("The name {name} of a trusted key is over {limit} bytes or contains control " +
+			What: refusal.Invalid("The name {name} of a trusted key is longer than {limit} bytes or contains control " +
 				"characters: choose another name."),
 			Name:  format.Cut(name, 80),
 			Limit: maxKeyName,

@@ -24,7 +24,7 @@ func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg [
 	made := New("", coded)
 	switch {
 	case made.Type != WebP || made.layout.width != f.layout.width || made.layout.height != f.layout.height:
-		return "cwebp changed the image"
+		return "cwebp returned a different image"
 	case 5*len(coded) > 4*len(f.Data):
 		return fmt.Sprintf("it would be %d bytes instead of %d", len(coded), len(f.Data))
 	}

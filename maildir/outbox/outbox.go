@@ -81,8 +81,8 @@ func (s *saved) sentBefore(id string) error {
 		"text twice. To send it again, add a new key to the header, such as `key: {=other}`. To send it once a day, add " +
 		"`repeat: daily`. Otherwise delete the file.")
 	if s.daily {
-		what = refusal.Conflict("The same text was already sent, as message {id}, on the date of the file's modification time, " +
-			"and `repeat: daily` sends it once a day. To send it again on that day, add a new key to the header, " +
+		what = refusal.Conflict("The same text was already sent, as message {id}, on the day that the file was last changed, " +
+			"and `repeat: daily` sends it only once a day. To send it again on that day, add a new key to the header, " +
 			"such as `key: {=other}`. Otherwise delete the file.")
 	}
 	return &refusal.Error{What: what, ID: id, Other: key}
@@ -325,7 +325,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}
 	case u.ID != "":
 		return nil, &refusal.Error{
-			What: refusal.Conflict("The file has the id {name}, which only sent mail has: remove the id to send " +
+			What: refusal.Conflict("The file has the id {name}, but only sent messages have ids: remove the id to send " +
 				"the file as a new message."),
 			Name: u.ID,
 		}
@@ -337,8 +337,8 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		}
 	case u.From != "" && u.From != place.Agent:
 		return nil, &refusal.Error{
-			What: refusal.Invalid("{field} is {name}, but the file is in the outbox of {other}: leave the sender " +
-				"out, or move the file."),
+			What: refusal.Invalid("{field} is {name}, but the file is in the outbox of {other}: remove the " +
+				"sender, or move the file."),
 			Field: refusal.From,
 			Name:  u.From,
 			Other: place.Agent,

@@ -198,7 +198,7 @@ func (sy *Sync) refuseOlder(was, to int) error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.Conflict("Project {=name} keeps format {count}, because a machine in the project does not support " +
+		What: refusal.Conflict("Project {=name} stays at format {count}, because a machine in the project does not support " +
 			"format {count 2}: {why}. Upgrade mailtree there and let that machine synchronize its mail. If the machine is " +
 			"retired, delete its key from the mail folder: {=other}."),
 		Name:   sy.mail.Name(),

@@ -75,7 +75,7 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 		return nil, err
 	}
 	return &refusal.Error{
-		What:  refusal.Note("{=name} has no address, so recipients at other domains cannot answer. {give an address}"),
+		What:  refusal.Note("{=name} has no address, so recipients at other domains cannot reply. {give an address}"),
 		Name:  agent,
 		Other: p.mail.Slug,
 	}, nil
@@ -231,8 +231,8 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 		body += "\nIt was not delivered to these recipients, and the server will not try again:\n\n" + failed.String()
 	}
 	if unknown.Len() > 0 {
-		body += "\nIt is not known whether it was delivered to these recipients:\n\n" + unknown.String() +
-			"\nBecause it may have arrived, the server does not send it again by itself. The user who runs the " +
+		body += "\nThe server does not know whether it was delivered to these recipients:\n\n" + unknown.String() +
+			"\nBecause it may have arrived, the server does not send it again on its own. The user who runs the " +
 			"server can send it again.\n"
 	}
 	return p.mail.Notify(ctx, core.Notice{

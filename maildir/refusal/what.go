@@ -64,9 +64,9 @@ var (
 		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
 		"undone this way. {undo something else}")
-	ChangedSince = Conflict("{=other} has changed since then, so the {why} cannot be undone. {undo something " +
+	ChangedSince = Conflict("{=other} has changed since then, so the {why} operation cannot be undone. {undo something " +
 		"else}")
-	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} cannot be redone. {redo something " +
+	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} operation cannot be redone. {redo something " +
 		"else}")
 	ClaimTaken = Conflict("{=other} has claimed {name} or a part of it in the meantime, so the release " +
 		"cannot be undone. {undo something else}")
@@ -81,16 +81,16 @@ var (
 
 	// Claims.
 
-	NoPaths = Invalid("No paths {arg}: pass at least one path or glob relative to the code repository's root, such as " +
+	NoPaths = Invalid("No paths were given {arg}: pass at least one path or glob relative to the code repository's root, such as " +
 		"app/api/*.py.")
-	TooManyPaths = TooLarge("{count} paths {arg}, over the limit of {limit}: claim folders instead.")
+	TooManyPaths = TooLarge("{count} paths {arg} are over the limit of {limit}: claim folders instead.")
 
 	// Attachments.
 
-	TooManyAttachments = TooLarge("{count} attachments {arg}, over the limit of {limit}: send them in several " +
+	TooManyAttachments = TooLarge("{count} attachments {arg} are over the limit of {limit}: send them in several " +
 		"messages.")
 	AttachmentUnusable = Invalid("The attachment {name} {arg} cannot be used: {why}.")
-	AttachmentAltered  = Conflict("The attachment {name} {arg} is not what was sent under that name: {why}. " +
+	AttachmentAltered  = Conflict("The attachment {name} {arg} is no longer the file that was sent: {why}. " +
 		"Ask the attachment's sender to send it again.")
 
 	// Mailboxes and addresses.
@@ -99,12 +99,12 @@ var (
 	MailboxNameUnusable = Invalid("The mailbox name {name} {arg} cannot be used: {why}.")
 	MailboxNameCase     = Invalid("The mailbox name {name} {arg} differs from your mailbox {other} only in case: " +
 		"use {other}, or a different name.")
-	MailboxNotYours = Denied("The mailbox {name} {arg} belongs to somebody else: use one of yours.")
+	MailboxNotYours = Denied("The mailbox {name} {arg} belongs to another user: use one of yours.")
 	MailboxNotEmpty = Conflict("The mailbox {name} {arg} is not empty (inbox: {count}, sent: {count 2}). To delete " +
-		"it, confirm that its mail is to be deleted too.")
+		"it, confirm that its mail should be deleted too.")
 
-	MailboxFull = Unavailable("The mailbox of {=name} is full: {count} unread messages, the limit is {limit} ({limit of unread " +
-		"mail}). Nothing was sent; try again when {=name} has read some.")
+	MailboxFull = Unavailable("The mailbox of {=name} is full: it has {count} unread messages, and the limit is {limit} " +
+		"({limit of unread mail}). Nothing was sent; try again when {=name} has read some.")
 
 	// Hooks.
 

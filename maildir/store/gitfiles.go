@@ -63,6 +63,6 @@ func (k *Keeper) completeGitFiles(ctx context.Context) {
 				"path", name, "error", err)
 			continue
 		}
-		k.History.Record([]writer.Op{{Verb: "project", Summary: "lines for Git", At: k.Now(), Paths: []string{name}}}, nil)
+		k.History.Record([]writer.Op{{Verb: "project", Summary: "add lines that Git needs", At: k.Now(), Paths: []string{name}}}, nil)
 	}
 }

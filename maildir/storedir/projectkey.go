@@ -119,7 +119,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 		}
 		if err != nil {
 			return m, &refusal.Error{
-				What:  refusal.Unavailable("The server cannot look up {field} {name} now: {why}. Try again."),
+				What:  refusal.Unavailable("The server currently cannot look up {field} {name}: {why}. Try again."),
 				Field: refusal.Project,
 				Name:  key,
 				Why:   refusal.DiskFault(err),

@@ -361,7 +361,9 @@ func behindLink() error { return linkError{} }
 
 type linkError struct{}
 
-func (linkError) Error() string { return "is behind a symbolic link: links are never followed" }
+func (linkError) Error() string {
+	return "is reached through a symbolic link: links are never followed"
+}
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }
 

@@ -166,8 +166,8 @@ func TestCalls(t *testing.T) {
 		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"},
 		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
 		// The identity is checked before the recipient.
-		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
-		{"nobody", "receive", `{}`, "Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux. [invalid]"},
+		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
+		{"nobody", "receive", `{}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: it is reserved. [invalid]`},
@@ -476,8 +476,8 @@ func TestTmux(t *testing.T) {
 		{"dave", "send", `{"recipient":"alice","message":"by name"}`, sent},
 		{"split", "receive", `{}`, `{"from":"dave","id":"ID","auth":"uid 7 (program)","message":"by name"}`},
 		{"odd", "receive", `{}`, `Your tmux window is called "my/window", which is not a valid agent name: rename it (tmux rename-window NAME), or set AGENT_NAME. [invalid]`},
-		{"gone", "receive", `{}`, `Your tmux session cannot be inspected (tmux says: can't find pane: %99). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
-		{"forged", "receive", `{}`, `Your tmux session cannot be inspected (TMUX has an unexpected value (expected socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"gone", "receive", `{}`, `The server cannot inspect your tmux session (tmux says: can't find pane: %99). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
+		{"forged", "receive", `{}`, `The server cannot inspect your tmux session (TMUX has an unexpected value (expected socket,pid,session)). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME. [unavailable]`},
 		{"gone", "send", `{"recipient":"bob","message":""}`, "no message provided [invalid]"},
 		{"outside", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":false},{"name":"eve","is_current":true},{"name":"zed","is_current":false}`)},
 	})

@@ -33,7 +33,8 @@ func caller(ctx context.Context) (*who, error) {
 	}
 	switch {
 	case w.name == "":
-		return nil, tool.Invalid("Your agent name is not known: start the bridge with --as NAME, set AGENT_NAME, or run it inside tmux.")
+		return nil, tool.Invalid("The server does not know your agent name: " +
+			"start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux.")
 	case !format.ValidName(w.name) && c.Agent == "":
 		return nil, tool.Invalid("Your tmux window is called %q, which is not a valid agent name: "+
 			"rename it (tmux rename-window NAME), or set AGENT_NAME.", tool.Clip(w.name))
@@ -94,5 +95,5 @@ func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 
 func noTmux(err error) error {
 	return tool.Refused(refusal.ErrUnavailable,
-		"Your tmux session cannot be inspected (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
+		"The server cannot inspect your tmux session (%v). Restart the bridge in a running session, or unset TMUX and set AGENT_NAME.", err)
 }

@@ -64,7 +64,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 // recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
-	hint := "Nobody else is here yet."
+	hint := "There are no other agents yet."
 	if len(names) > 0 {
 		hint = "You can send to: " + strings.Join(names[:min(most, len(names))], ", ") + "."
 	}
@@ -103,11 +103,12 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 		case tree.FaultMachine:
 			return nil, &refusal.Own{
 				Kind: refusal.ErrUnavailable,
-				Text: ignoreFile + " cannot be read now, so the server does not know whom you may write to: try again in a moment.",
-				Err:  err,
+				Text: "The server cannot read " + ignoreFile + " right now, so it does not know whom you may write to: " +
+					"try again in a moment.",
+				Err: err,
 			}
 		case tree.FaultFile:
-			t.log.Warn("the ignore file cannot be used", "project", p.Slug, "file", ignoreFile, "error", err)
+			t.log.Warn("cannot use the ignore file", "project", p.Slug, "file", ignoreFile, "error", err)
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) { // some editors begin a file with a byte order mark
 			names = append(names, strings.TrimSpace(line))

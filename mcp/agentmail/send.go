@@ -26,7 +26,7 @@ func (t *toolset) send() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send",
 		Hints: tool.Adds(),
-		About: "Use to write to one agent, by the name that list-recipients shows.",
+		About: "Use to write to one agent. list-recipients shows the names.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		if err := checkSize(r.Message); err != nil {

@@ -22,7 +22,7 @@ func goesOn(next int) string {
 	if next == 0 {
 		return ""
 	}
-	return fmt.Sprintf("There is more: pass offset %d to continue.", next)
+	return fmt.Sprintf("To see more, pass offset %d.", next)
 }
 
 // folder is one folder of a mailbox.

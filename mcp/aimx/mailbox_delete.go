@@ -26,7 +26,7 @@ func (t *toolset) mailboxDelete() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "mailbox_delete",
 		Hints: tool.Destroys(),
-		About: "Use to delete your mailbox and its hooks. A mailbox with mail in it needs force.",
+		About: "Use to delete your mailbox and its hooks. If it contains mail, also pass force.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *deleteRequest) (any, error) {
 		if reserved(t.local(r.Name)) {

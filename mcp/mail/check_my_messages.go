@@ -33,8 +33,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_my_messages",
 		Hints: tool.Marks(),
-		About: "Use at the start, between steps, or to wait for an answer: reads your inbox, newest first, with mail from agents " +
-			"in other sessions and programs, and from people. Also at resource://inbox/{agent}.",
+		About: "Use at the start, between steps, or to wait for an answer: reads your inbox, newest first, with mail from people, " +
+			"and from agents in other sessions and programs. Also at resource://inbox/{agent}.",
 		Out: Inbox{},
 	}, func(ctx context.Context, r *inboxRequest) (any, error) {
 		if err := r.coherent(); err != nil {

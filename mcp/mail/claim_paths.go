@@ -86,7 +86,7 @@ func movedNote(moved []claim.Moved) string {
 			fmt.Fprintf(&b, " %d more were normalized.", len(moved)-i)
 			break
 		}
-		fmt.Fprintf(&b, " %s is not in that folder: it means %s at the top of the code base.", m.Text, m.Path)
+		fmt.Fprintf(&b, " %s is not in that folder, so it was read as %s at the top of the code base.", m.Text, m.Path)
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -51,11 +51,11 @@ func relatedNote(p *maildir.Project) string {
 	fork, moved := p.Code.Relatives()
 	switch {
 	case moved != "":
-		return "The project of " + moved + ", which is gone, is for the same repository. If the code base was moved here, ask the user to run " +
-			"`mailtree link " + moved + "` in this folder."
+		return "The folder " + moved + " no longer exists, but its project is for the same repository. If the code base was moved " +
+			"here, ask the user to run `mailtree link " + moved + "` in this folder."
 	case fork != "":
-		return fork + " has the same first commit and another remote, so it has a project of its own. A user can run `mailtree link " + fork +
-			"` here to use that one."
+		return fork + " has the same first commit but a different remote, so it has its own project. To use that project here too, " +
+			"ask the user to run `mailtree link " + fork + "` in this folder."
 	}
 	return ""
 }

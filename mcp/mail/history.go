@@ -19,7 +19,7 @@ type historyResource struct {
 }
 
 // olderNote is the note in an answer that omits older entries.
-const olderNote = "older entries are left out: `mailtree log ID` shows them"
+const olderNote = "older entries are omitted; to see them, run `mailtree log ID`"
 
 // readHistory reads the newest operations on a message. The answer does not reveal bcc recipients (Invariant I7),
 // because any agent may ask.

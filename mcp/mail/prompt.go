@@ -98,7 +98,7 @@ func (p *prompt) textWith(given map[string]string) (string, error) {
 		case len(value) > maxArgument:
 			return "", fmt.Errorf("%s is %d bytes long, over the limit of %d: shorten it", a.name, len(value), maxArgument)
 		case value == "" && a.absent == "":
-			return "", fmt.Errorf("%s is missing: pass the %s", a.name, a.about)
+			return "", fmt.Errorf("the argument %s (%s) is missing", a.name, a.about)
 		case value == "":
 			value = a.absent
 		}

@@ -135,7 +135,7 @@ func parseRef(uri string) (ref, error) {
 	}
 	var err error
 	if r.name, err = url.PathUnescape(name); err != nil {
-		return r, tool.Invalid("%q is not percent-encoded text: encode it.", tool.Clip(name))
+		return r, tool.Invalid("%q is not valid percent-encoding: encode %% as %%25.", tool.Clip(name))
 	}
 	if r.kind == format.KindClaim {
 		r.project = r.name
@@ -146,7 +146,7 @@ func parseRef(uri string) (ref, error) {
 		}
 		k, v, _ := strings.Cut(pair, "=")
 		if v, err = url.PathUnescape(v); err != nil {
-			return r, tool.Invalid("%s=%s is not percent-encoded text: encode it.", tool.Clip(k), tool.Clip(v))
+			return r, tool.Invalid("%s=%s is not valid percent-encoding: encode %% as %%25.", tool.Clip(k), tool.Clip(v))
 		}
 		if err := r.set(k, v); err != nil {
 			return r, err
@@ -192,7 +192,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "cursor", "body_offset":
 			hint = "the previous answer's next_" + strings.TrimPrefix(k, "body_")
 		}
-		return tool.Invalid("%s=%s cannot be read: use %s.", k, tool.Clip(v), hint)
+		return tool.Invalid("%s=%s is not valid: use %s.", k, tool.Clip(v), hint)
 	}
 	return nil
 }

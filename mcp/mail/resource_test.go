@@ -48,12 +48,12 @@ func TestParseRefRefused(t *testing.T) {
 		{"resource://inbox/", "not_found", "There is no resource"},
 		{"resource://outbox/A", "not_found", "There is no resource"},
 		{"resource://inbox/" + strings.Repeat("x", maxURI), "not_found", "There is no resource"},
-		{"resource://inbox/%zz", "invalid", `"%zz" is not percent-encoded text`},
+		{"resource://inbox/%zz", "invalid", `"%zz" is not valid percent-encoding`},
 		{"resource://inbox/A?projekt=x", "invalid", `Unknown parameter "projekt": this resource takes project, since_ts, urgent_only, include_bodies, limit, cursor`},
 		{"resource://message/m?limit=3", "invalid", `Unknown parameter "limit": this resource takes project`},
-		{"resource://inbox/A?limit=0", "invalid", "limit=0 cannot be read: use a number from 1 to 200"},
-		{"resource://inbox/A?urgent_only=maybe", "invalid", "urgent_only=maybe cannot be read: use true or false"},
-		{"resource://inbox/A?since_ts=noon", "invalid", "since_ts=noon cannot be read: use seconds since 1970, or a time such as 2025-10-23T15:22:14Z"},
+		{"resource://inbox/A?limit=0", "invalid", "limit=0 is not valid: use a number from 1 to 200"},
+		{"resource://inbox/A?urgent_only=maybe", "invalid", "urgent_only=maybe is not valid: use true or false"},
+		{"resource://inbox/A?since_ts=noon", "invalid", "since_ts=noon is not valid: use seconds since 1970, or a time such as 2025-10-23T15:22:14Z"},
 	} {
 		_, err := parseRef(tt.uri)
 		if refusal.Code(err) != tt.code || !strings.HasPrefix(err.Error(), tt.want) {

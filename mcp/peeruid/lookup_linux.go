@@ -24,7 +24,7 @@ const established = 1
 const patience = 1
 
 // errUnknown means that no process on this machine has an established connection between the two addresses.
-var errUnknown = errors.New("no process on this machine has the other end open")
+var errUnknown = errors.New("no process on this machine owns the other end of the connection")
 
 // lookup returns the uid of the socket that is bound to client and connected to server.
 func lookup(client, server netip.AddrPort) (uid int, err error) {
@@ -37,7 +37,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 		return 0, fmt.Errorf("open sock_diag: %w", err)
 	}
 	if err := unix.Sendto(fd, request(client, server), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("ask sock_diag: %w", err)
+		return 0, fmt.Errorf("query sock_diag: %w", err)
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
@@ -45,10 +45,10 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("ask sock_diag: %w", err)
+		return 0, fmt.Errorf("query sock_diag: %w", err)
 	}
 	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
-		return 0, errors.New("ask sock_diag: the answer did not come from the kernel")
+		return 0, errors.New("query sock_diag: the answer did not come from the kernel")
 	}
 	return read(answer[:n], client, server)
 }
@@ -84,7 +84,7 @@ func socketID(client, server netip.AddrPort) []byte {
 // with a socket that its process has closed. For this reason, read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
-		return 0, errors.New("ask sock_diag: the answer is too short")
+		return 0, errors.New("query sock_diag: the answer is too short")
 	}
 	kind, body := binary.NativeEndian.Uint16(answer[4:]), answer[headerSize:]
 	if kind == unix.NLMSG_ERROR {
@@ -92,10 +92,10 @@ func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 		if errno == unix.ENOENT {
 			return 0, errUnknown
 		}
-		return 0, fmt.Errorf("ask sock_diag: %w", errno)
+		return 0, fmt.Errorf("query sock_diag: %w", errno)
 	}
 	if kind != unix.SOCK_DIAG_BY_FAMILY || len(body) < answerSize {
-		return 0, fmt.Errorf("ask sock_diag: an answer of type %d and %d bytes", kind, len(body))
+		return 0, fmt.Errorf("query sock_diag: unexpected answer of type %d with %d bytes", kind, len(body))
 	}
 	state, inode := body[1], binary.NativeEndian.Uint32(body[68:])
 	if state != established || inode == 0 || !matches(body[4:], client, server) {

@@ -44,7 +44,8 @@ func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.ch
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
-		return nil, "", tool.Invalid("Your mailbox is not known: call /agents/NAME/mcp, or start the bridge with --as NAME.")
+		return nil, "", tool.Invalid("The server does not know which mailbox is yours: connect to /agents/NAME/mcp, " +
+			"or start the bridge with --as NAME.")
 	}
 	key := c.Project
 	if key == "" {

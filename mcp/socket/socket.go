@@ -221,7 +221,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		uid, err := Peer(c.(*net.UnixConn))
 		if err != nil {
-			l.cfg.Log.Warn("socket: a connection without a user was refused", "error", err)
+			l.cfg.Log.Warn("socket: refused a connection because its user is unknown", "error", err)
 			c.Close()
 			continue
 		}

@@ -339,6 +339,6 @@ func (b *bridge) answer(data []byte) {
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if _, err := b.cfg.Out.Write(one.Bytes()); err != nil {
-		b.log.Warn("stdio: the output cannot be written", "error", err)
+		b.log.Warn("stdio: cannot write the output", "error", err)
 	}
 }

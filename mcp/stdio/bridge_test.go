@@ -256,7 +256,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.bridge(func(cfg *Config) { cfg.Toolset = "nobody" })
-	if err := <-c.done; err == nil || !strings.Contains(err.Error(), `there is no toolset "nobody" here: use mail`) || w.started() != 1 {
+	if err := <-c.done; err == nil || !strings.Contains(err.Error(), `unknown toolset "nobody": use mail`) || w.started() != 1 {
 		t.Errorf("%v, %d servers", err, w.started())
 	}
 	c = w.bridge(func(cfg *Config) {

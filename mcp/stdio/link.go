@@ -132,7 +132,7 @@ func (b *bridge) keep(ctx context.Context) {
 			return
 		case <-b.current().down:
 		}
-		b.log.Info("stdio: the server is gone; looking for a new one")
+		b.log.Info("stdio: the server has exited; looking for a new one")
 		for again := false; !again; {
 			if !pause(ctx) {
 				return

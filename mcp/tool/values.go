@@ -175,7 +175,7 @@ func (a *args) wait(p *Arg, most int) (w Wait) {
 		a.outOfRange(p, f, most)
 		return w
 	case f > float64(most):
-		f, w.Note = float64(most), fmt.Sprintf("%s is at most %d for this call, so it waited no longer than that.", p.Name, most)
+		f, w.Note = float64(most), fmt.Sprintf("%s is at most %d for this call, so the call waited no longer than that.", p.Name, most)
 	}
 	w.For = time.Duration(f) * time.Second
 	return w

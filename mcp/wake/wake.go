@@ -273,7 +273,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 		o.Why = "it is working"
 		return o
 	case s.Rest > 0:
-		o.Why = "two agents are writing to each other without a pause: the wake is delayed by up to a minute"
+		o.Why = "two agents keep writing to each other, so the wake is delayed by up to a minute"
 		return o
 	}
 	how, why := n.knock(ctx, by, p, s)

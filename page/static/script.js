@@ -180,7 +180,7 @@ if (bar) settle(bar);
 let soon = recall("soon");
 store("soon", []);
 if (soon[0]) {
-  tell("Sending " + soon[2] + ": z cancels ", button("Cancel", () => keys.z()));
+  tell("Sending " + soon[2] + ": z cancels. ", button("Cancel", () => keys.z()));
   setTimeout(send, 5000);
 }
 function decide(b) {
@@ -218,7 +218,7 @@ sync();
 function press(as) {
   sync();
   const b = $(`.decide [value=${as}]`);
-  b && !b.disabled ? b.click() : tell(b ? "Yes and No need the whole message on the screen." : "No question is open.");
+  b && !b.disabled ? b.click() : tell(b ? "To answer Yes or No, first bring the whole message into view." : "No question is open.");
 }
 
 // Notifications are off until the user chooses Notify me. Each message is reported once, unless its thread is in view.
@@ -280,7 +280,7 @@ function done() {
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
   if (!which[0] && unsent($("#reply form"))) { $("#unsent").hidden = false; $("#unsent button").focus(); }
-  else if (which.some((e) => draft("mailtree draft " + row(e)).body)) tell("You have written an answer there. Open it first.");
+  else if (which.some((e) => draft("mailtree draft " + row(e)).body)) tell("You have an unsent answer there. Open it first.");
   else if (asks) tell(asked);
   else if (which[0] ? !which.every(pick) : !at) tell("Nothing here is unread.");
   else if (!which[0]) at.click();
@@ -315,7 +315,7 @@ const keys = {
   z: () => {
     const all = recall(undos), form = $("#undo"), back = soon.splice(0)[3];
     if (back) return location = back;
-    if (!all.length) return tell("Nothing is left to undo here.");
+    if (!all.length) return tell("There is nothing left to undo here.");
     form.action = all.pop();
     store(undos, all);
     form.requestSubmit();

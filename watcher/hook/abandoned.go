@@ -48,6 +48,6 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	}
 	log.Info("a hook that an earlier server started has finished", "end", why)
 	if err := r.log.EndAbandoned(&a, why); err != nil {
-		log.Warn("a hook's mark cannot be written", "error", err)
+		log.Warn("cannot write a hook's mark", "error", err)
 	}
 }

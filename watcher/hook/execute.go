@@ -39,7 +39,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	end := hook.End{Exit: -1}
 	cmd, err := r.start(ctx, run, out)
 	if err != nil {
-		end.Why = "it cannot be started: " + err.Error()
+		end.Why = "cannot start the command: " + err.Error()
 		return end
 	}
 	began := time.Now()
@@ -48,7 +48,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("a hook's process cannot be recorded: if this server crashes, the next one will not know "+
+		r.cfg.Log.Warn("cannot record a hook's process: if this server crashes, the next one will not know "+
 			"about that process", "error", err)
 	}
 	ended := make(chan error, 1)
@@ -112,7 +112,7 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 			return nil, err
 		}
 		if !said {
-			r.cfg.Log.Warn("a hook cannot be started now; the server tries "+
+			r.cfg.Log.Warn("cannot start a hook right now; the server tries "+
 				"again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
 		}
 		select {

@@ -72,7 +72,7 @@ func New(cfg Config) *Runner {
 // returns. If the marks cannot be read, Run keeps trying, and runs no hooks until it succeeds.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
-	r.insist(ctx, "hooks cannot run", func() (err error) {
+	r.insist(ctx, "cannot run hooks", func() (err error) {
 		log, err = r.cfg.Store.OpenHookLog()
 		return err
 	})
@@ -108,7 +108,7 @@ func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 // index is new or no mark was saved, resume queues the missed firings, and Run follows the feed from the first hook
 // on.
 func (r *Runner) resume(ctx context.Context) {
-	r.insist(ctx, "hooks cannot be resumed", func() error {
+	r.insist(ctx, "cannot resume hooks", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 
 // follow waits for changes and queues their firings.
 func (r *Runner) follow(ctx context.Context) {
-	r.insist(ctx, "the hook feed cannot be read", func() error {
+	r.insist(ctx, "cannot read the hook feed", func() error {
 		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
 		if err != nil {
 			return err
@@ -177,7 +177,7 @@ func (r *Runner) save(atLeast int64) {
 	defer r.mu.Unlock()
 	if r.queue.empty() && r.mark-r.log.Mark() > atLeast {
 		if err := r.log.SetMark(r.mark); err != nil {
-			r.cfg.Log.Warn("a hook's mark cannot be written", "error", err)
+			r.cfg.Log.Warn("cannot write a hook's mark", "error", err)
 		}
 	}
 }
@@ -221,7 +221,7 @@ func (r *Runner) work(ctx context.Context) {
 // beginFiring decides whether to run a firing. It returns a nil run if there is nothing to run or if ctx ended before
 // the decision.
 func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
-	r.insist(ctx, "a hook cannot start", func() error {
+	r.insist(ctx, "cannot start a hook", func() error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -241,6 +241,6 @@ func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	end := r.execute(ctx, run)
 	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
 	if err := r.log.End(run, end); err != nil {
-		log.Warn("a hook's mark cannot be written", "error", err)
+		log.Warn("cannot write a hook's mark", "error", err)
 	}
 }

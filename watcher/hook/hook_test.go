@@ -318,7 +318,7 @@ func TestInputAndOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]run{"deaf": {}, "loud": {Output: strings.Repeat("b", 65535) + "\n"}, "father": {},
-		"missing": {Exit: -1, End: "it cannot be started: fork/exec " + b.dir + "/nothere: no such file or directory"}}
+		"missing": {Exit: -1, End: "cannot start the command: fork/exec " + b.dir + "/nothere: no such file or directory"}}
 	for _, r := range b.ended(4) {
 		name := strings.TrimPrefix(r.Hook, b.p.Slug+"/bob/")
 		w := want[name]
@@ -424,7 +424,7 @@ func TestStartedLater(t *testing.T) {
 	tried := make(chan struct{})
 	once := sync.OnceFunc(func() { close(tried) })
 	b.start(hook.Config{Log: slog.New(slog.NewTextHandler(writer(func(line []byte) {
-		if bytes.Contains(line, []byte("cannot be started now")) || bytes.Contains(line, []byte("hook ran")) {
+		if bytes.Contains(line, []byte("cannot start a hook right now")) || bytes.Contains(line, []byte("hook ran")) {
 			once()
 		}
 	}), nil))})

@@ -1,4 +1,4 @@
-// mailtree: `mailtree setup opencode` writes this file, and `--remove` takes it away.
+// mailtree: `mailtree setup opencode` writes this file, and `--remove` deletes it.
 // It reports a session's events to `mailtree hook opencode`, and applies the answers.
 import { spawn } from "node:child_process"
 

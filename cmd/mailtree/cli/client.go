@@ -127,7 +127,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 		return err
 	}
 	if len(result.Contents) != 1 {
-		return fmt.Errorf("the server returned %d content items for %s", len(result.Contents), uri)
+		return fmt.Errorf("the server returned %d content items for %s instead of one", len(result.Contents), uri)
 	}
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }

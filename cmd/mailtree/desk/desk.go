@@ -221,7 +221,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 	case acts && held:
 		return
 	case acts && now.Sub(d.appeared) < settles:
-		d.notice = "Nothing was done, because this has just appeared. Press the key again."
+		d.notice = "Nothing was done, because this row has just appeared. Press the key again."
 		return
 	}
 	d.notice = ""
@@ -310,7 +310,7 @@ func (d *Desk) answerable() (r Row, why string) {
 	case d.open == nil:
 		why = "Open the message first, with o."
 	case !r.Decides:
-		why = "Yes, No and Later are for verified messages of this store that ask you something. To reply, press r."
+		why = "Yes, No and Later work only for verified messages from this store that ask you a question. To reply, press r."
 	case d.open.long[r.Message]:
 		why = "The message that asks is longer than the screen, so it needs a written reply: press r."
 	case !d.open.whole[r.Message]:
@@ -384,7 +384,7 @@ func (d *Desk) finish(ctx context.Context) {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !d.open.seen[id] })
 	}
 	if len(ids) == 0 {
-		d.notice = "Nothing that was on the screen is unread."
+		d.notice = "Nothing on the screen is unread."
 		return
 	}
 	_ = d.perform(ctx, "e", r, ids) // the screen shows the error

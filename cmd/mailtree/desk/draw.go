@@ -17,14 +17,14 @@ const bar = " | "
 const narrow = 38
 
 // keyHelp is the list of keys.
-const keyHelp = `j k  next, previous row; if a thread is open, opens that row.
+const keyHelp = `j k  next or previous row; if a thread is open, opens that row.
 o Enter  opens the row.
 Space b  scroll the thread.
 y n  answer yes or no.
 h  later: hides the thread for two hours.
-r R  reply to everyone, to the sender only.
-e  done: marks as read what is on the screen.
-z  cancels an answer, or undoes.
+r R  reply to everyone, or only to the sender.
+e  done: marks the messages on the screen as read.
+z  cancels an unsent answer, or undoes your last action.
 /  searches.
 u Esc  back to the list.
 q  quits.`

@@ -12,7 +12,7 @@ type Activity string
 
 // The possible activities. Text may be typed into a pane only while its activity is Waiting.
 const (
-	Waiting Activity = "is waiting for a line" // the prompt is empty
+	Waiting Activity = "is waiting for input" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
 	Asking  Activity = "shows a dialog"
 	Working Activity = "shows that it is working"

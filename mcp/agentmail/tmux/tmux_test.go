@@ -148,7 +148,7 @@ func TestFree(t *testing.T) {
 	srv.Run("send-keys", "-t", w.Pane, "C-u")
 	w.ShowsNot("go on")
 	free("")
-	const key = "a key was pressed there just now"
+	const key = "somebody pressed a key there just now"
 	waits.Until(t, key, func() bool { // for a few seconds, tmux treats attaching as activity too
 		terminal.Attach(srv)
 		err := session.Free(t.Context(), w.Pane, "You have new mail.")
@@ -163,7 +163,7 @@ func TestNotSubmitted(t *testing.T) {
 	srv := tmuxtest.Start(t)
 	const client = `printf '› '; while IFS= read -rsN1 c; do
 		if [ "$c" != $'\n' ]; then printf %%s "$c"; elif [ $((n += 1)) -gt %d ]; then printf '\n› '; fi; done`
-	for swallowed, why := range map[int]string{0: "", 1: "", 9: "the notice is in its prompt"} {
+	for swallowed, why := range map[int]string{0: "", 1: "", 9: "the notice, which is still in the prompt"} {
 		w := srv.Program("work", fmt.Sprintf(client, swallowed))
 		w.Shows("›")
 		session, err := tmux.Parse(w.Tmux)
@@ -210,7 +210,7 @@ while True:
 			time.AfterFunc(1500*time.Millisecond, free)
 		}
 		err = session.Type(t.Context(), w.Pane, "You have new mail.", 0)
-		if (err == nil) != first || err != nil && !strings.Contains(err.Error(), "does not show what was typed") {
+		if (err == nil) != first || err != nil && !strings.Contains(err.Error(), "does not show the typed notice") {
 			t.Errorf("%v: %v", first, err)
 		}
 		if !first {

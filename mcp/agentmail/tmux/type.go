@@ -29,7 +29,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	for l := range strings.Lines(out) {
 		at, looksAt, _ := strings.Cut(strings.TrimSpace(l), " ")
 		if key, err := strconv.ParseInt(at, 10, 64); err == nil && looksAt == pane && time.Since(time.Unix(key, 0)) < rest {
-			return fmt.Errorf("%w: a key was pressed there just now", ErrBusy)
+			return fmt.Errorf("%w: somebody pressed a key there just now", ErrBusy)
 		}
 	}
 	screen, err := s.screen(ctx, pane)
@@ -42,7 +42,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 // screen reads the pane's screen. It returns the same errors as Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID().MatchString(pane) {
-		return Screen{}, errors.New("no pane")
+		return Screen{}, errors.New("there is no such tmux pane")
 	}
 	out, err := s.run(ctx, "display-message", "-p", "-t", pane, "#{cursor_y}", ";", "capture-pane", "-e", "-p", "-t", pane)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 // Enter until the screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID().MatchString(pane) {
-		return errors.New("no pane")
+		return errors.New("there is no such tmux pane")
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -86,9 +86,9 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	case err != nil:
 		return err
 	case screen.Activity == Waiting:
-		return fmt.Errorf("%w: it does not show what was typed; the notice was not submitted", ErrBusy)
+		return fmt.Errorf("%w: it does not show the typed notice, which was not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
-		return fmt.Errorf("%w: it %s; the notice was typed and not submitted", ErrBusy, screen.Activity)
+		return fmt.Errorf("%w: it %s; the notice was typed but not submitted", ErrBusy, screen.Activity)
 	}
 	for range 2 {
 		if _, err = s.run(ctx, "send-keys", "-t", pane, "Enter"); err != nil {
@@ -98,7 +98,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 			return err
 		}
 	}
-	return fmt.Errorf("%w: the notice is in its prompt, and Enter does not submit it", ErrBusy)
+	return fmt.Errorf("%w: pressing Enter did not submit the notice, which is still in the prompt", ErrBusy)
 }
 
 // watch polls the screen until wanted returns true or the time most has elapsed. It returns the last screen.
