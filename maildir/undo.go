@@ -93,7 +93,7 @@ type Undone struct {
 // claimed paths are released, and released paths are claimed again. Undo then undoes every operation of the same step
 // (format.InStep), including readings.
 //
-// Undo returns ErrNotFound if there is no such operation or message, and ErrDenied if an agent's session may not undo the
+// Undo returns ErrNotFound if there is no such operation or message, and ErrInvalid if an agent's session may not undo the
 // operation. It returns ErrConflict if a file has changed
 // since, if another agent now holds the paths, or if the operation cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
@@ -310,7 +310,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	steps := stepsOf(all)
 	changesHold := func(d history.Done) bool { return d.Verb == history.VerbHold || d.Verb == history.VerbGo }
 	if u.ByAgent && slices.ContainsFunc(steps[0], changesHold) {
-		return nil, &Error{What: refusal.Denied("This operation begins or ends a hold. Only users may change holds, and this " +
+		return nil, &Error{What: refusal.Invalid("This operation begins or ends a hold. Only users may change holds, and this " +
 			"command seems to come from an agent's session.")}
 	}
 	return b.describeStep(ctx, steps)

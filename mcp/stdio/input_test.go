@@ -86,6 +86,7 @@ func TestUnread(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		await(t, func() bool { return w.posts.Load() > 0 }) // the server has the request
 		r.Close()
 		if tt.ends {
 			c.in.Close()
