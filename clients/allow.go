@@ -3,21 +3,21 @@ package clients
 import "mailtree/clients/edit"
 
 // By default, a client asks the user before it calls a tool that the user has not allowed yet. A session that was woken
-// by mail waits at that prompt until the user answers, and gets no notices of more mail. At the user's request, setup
-// can therefore allow mailtree's tools.
+// by mail waits at that prompt until the user answers, and is not notified of new mail in the meantime. At the user's
+// request, setup can therefore allow mailtree's tools.
 
-// permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that there is
-// no known way.
+// permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that mailtree
+// knows no way to do this.
 type permission struct {
-	item string   // an item for a list in the client's hooks file; setup appends the entry's name
-	list []string // the path of that list
-	key  edit.Key // or, instead of an item, a key in the entry
+	item string   // the text that setup adds to list, with the entry's name appended
+	list []string // the path of the list in the client's hooks file
+	key  edit.Key // used instead of item and list: a key to set in the entry
 
-	hinted bool // the client asks only about tools whose hints say that they are destructive: see docs/tools.md
+	hinted bool // the client asks only about tools whose hints mark them as destructive: see docs/tools.md
 }
 
-// AsksFor reports whether the client asks the user before it calls mailtree's tools, according to the client's own
-// files. The result is false if CanAllow reports false, or if the client asks only about destructive tools. AsksFor
+// AsksFor reports whether the client's configuration files make the client ask the user before it calls mailtree's
+// tools. The result is false if CanAllow reports false, or if the client asks only about destructive tools. AsksFor
 // returns the same errors as Add.
 func (s Setup) AsksFor() (bool, error) {
 	if !s.Client.CanAllow() || s.Client.permission.hinted {
@@ -33,7 +33,8 @@ func (s Setup) AsksFor() (bool, error) {
 	return true, nil
 }
 
-// allowed reports whether the file in the setup's scope allows mailtree's tools. It returns the same errors as Add.
+// allowed reports whether the client's file for the setup's scope already allows mailtree's tools. It returns the same
+// errors as Add.
 func (s Setup) allowed() (bool, error) {
 	p := s.Client.permission
 	file, err := s.config()
@@ -59,8 +60,8 @@ func (s Setup) allowed() (bool, error) {
 // CanAllow reports whether setup can allow mailtree's tools.
 func (c Client) CanAllow() bool { return c.permission.item != "" || c.permission.key.Name != "" }
 
-// allowPart returns the permission as a part of the client's hooks file. It returns errNoHooks if there is no such
-// file.
+// allowPart returns the part that adds the permission to the client's hooks file. It returns errNoHooks if the client
+// has no hooks file.
 func (s Setup) allowPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {

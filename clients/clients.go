@@ -1,5 +1,5 @@
-// Package clients sets up the programs that agents run in. It writes two things into a client's own configuration, and
-// removes them again: the entry through which the client reaches mailtree, and the hooks that report the client's
+// Package clients sets up the programs that agents run in. It adds two things to a client's own configuration, and can
+// remove them again: the entry through which the client reaches mailtree, and the hooks that report the client's
 // sessions to mailtree.
 //
 //	table.go     the clients: their files, and the form of their entries
@@ -12,9 +12,9 @@
 //	plugin/      plugins that contain what a setup would write; the hook module for opencode, which runs no commands
 //	edit/        changing the bytes of an entry or a handler, and nothing else
 //
-// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp of this machine). A hook is ours if
+// An entry is ours if it has exactly our command (mailtree stdio) or address (/mcp on this machine). A hook is ours if
 // it has exactly our command (mailtree hook CLIENT). If an entry has our name but is not ours, the setup returns an
-// error. The exception is an entry that runs mailtree stdio with other flags: the setup keeps it. The package never
+// error. An entry that runs mailtree stdio with other flags is an exception: the setup keeps it. The package never
 // writes a token or any other secret.
 package clients
 
@@ -32,7 +32,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// The names of the entries for the mail toolset and the aimx toolset, the same in every client.
+// The names of the entries for the mail toolset and the aimx toolset. They are the same in every client.
 const (
 	entryName = "mail"
 	emailName = "email"
@@ -41,7 +41,7 @@ const (
 // Email is the aimx toolset. Its entry is separate from the mail toolset's entry.
 const Email = "aimx"
 
-// program is the command of an entry. It is a name to look up on the PATH rather than the path on one machine.
+// program is the command of an entry. It is a name to look up on the PATH, because a path is valid on one machine only.
 const program = "mailtree"
 
 // Scope selects the configuration to change.
@@ -78,7 +78,8 @@ func (s Server) String() string {
 	return program + " " + strings.Join(s.Args, " ")
 }
 
-// byHand reports whether a user wrote the entry: it then has flags that setup does not write, such as --as.
+// byHand reports whether the entry has flags that setup does not write, such as --as. A user must have added such
+// flags.
 func (s Setup) byHand(leads *Server) bool {
 	if leads.URL != "" {
 		return false
@@ -122,12 +123,13 @@ type Setup struct {
 	Scope  Scope
 	Store  string // absolute path of the store that hooks use; "": the default store
 
-	// Missing is set if the setup's files are for a plugin. If mailtree is not on the PATH, a plugin's hooks do
-	// nothing except print this one line for the user when a session starts. They run `mailtree hook` with --plugin.
+	// Missing is a line of text for the user. It is set only if the setup's files are for a plugin. If mailtree is not
+	// on the PATH, the plugin's hooks print this line when a session starts, and otherwise do nothing. They run
+	// `mailtree hook` with --plugin.
 	Missing string
 
-	// Toolset is "" for the mail toolset, or Email. Email has neither hooks nor lines for agents. Setting up one
-	// toolset does not change the other.
+	// Toolset is "" for the mail toolset, or Email. The Email toolset has neither hooks nor instructions for agents.
+	// Setting up one toolset does not change the other.
 	Toolset string
 }
 
@@ -135,11 +137,11 @@ type Setup struct {
 type Wanted struct {
 	Server       Server
 	NoHooks      bool // write the entry without the hooks
-	Instructions bool // also write the lines for the client's agents
+	Instructions bool // also write instructions for the client's agents
 	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
 }
 
-// Add returns the changes that set up the client, and writes nothing. Files that need no change are left out. It
+// Add returns the changes that set up the client, but does not apply them. It omits files that need no change. It
 // returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read errors.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
@@ -174,7 +176,7 @@ func (s Setup) parts(w Wanted) ([]part, error) {
 	return parts, nil
 }
 
-// Remove returns the changes that remove everything of ours. It returns the same errors as Add.
+// Remove returns the changes that remove everything that Add adds. It returns the same errors as Add.
 func (s Setup) Remove() ([]*Change, error) {
 	file, leads, err := s.Entry()
 	if err != nil && !errors.Is(err, ErrNotOurs) {
@@ -224,15 +226,15 @@ func (s Setup) changes(parts []part, of func(part) (*Change, error)) (all []*Cha
 			c.file.mode = 0o600
 		}
 		if !c.file.is && s.Scope == Project {
-			c.file.mode = 0o644 // readable by everyone who reads the code
+			c.file.mode = 0o644 // readable by everyone who can read the code
 		}
 		all = append(all, c)
 	}
 	return all, nil
 }
 
-// Entry returns the file that contains the client's entry, and the entry's server. If there is no entry, the server is
-// nil. Entry returns the same errors as Add.
+// Entry returns the path of the file for the client's entry, and the server that the entry points to. If there is no
+// entry, the server is nil. Entry returns the same errors as Add.
 func (s Setup) Entry() (file string, leads *Server, err error) {
 	if file, err = s.config(); err != nil {
 		return "", nil, err
@@ -257,7 +259,7 @@ type File struct {
 	Data []byte
 }
 
-// Alone returns files that contain only what Add would write, for users who edit their files themselves. It returns the
+// Alone returns files that contain only what Add would add, for users who edit their files themselves. It returns the
 // same errors as Add.
 func (s Setup) Alone(w Wanted) (files []File, err error) {
 	parts, err := s.parts(w)
@@ -292,7 +294,7 @@ type part struct {
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // reports whether nothing is left; a file created for the part is then removed
+	empty func(data []byte) bool // reports whether nothing is left; a file that setup created is then removed
 
 	client         Client
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
@@ -443,8 +445,8 @@ func (s Setup) notesFile() (string, error) {
 // contain a secret.
 func (c Client) TakesHeaders() bool { return c.headersKey != "" }
 
-// HeadersCommand returns the command that prints the headers for a store with a token. An empty store is the default
-// store.
+// HeadersCommand returns the command that prints the request headers for a store that has a token. If store is "", the
+// command uses the default store.
 func HeadersCommand(store string) string {
 	command := []string{program, "token", "--json"}
 	if store != "" {
@@ -456,7 +458,7 @@ func HeadersCommand(store string) string {
 // ownHeaders matches the result of HeadersCommand.
 var ownHeaders = lazy.Regexp(`^` + program + ` token --json( --store ` + anyWord + `)?$`)
 
-// server returns the server of an entry, or nil if the entry does not lead to this machine's mailtree.
+// server returns the server that an entry points to, or nil if the entry is not ours.
 func (c Client) server(entry any) *Server {
 	m, _ := entry.(map[string]any)
 	if text, _ := m[c.urlKey].(string); text != "" {
@@ -522,8 +524,8 @@ func (c Client) entry(s Server) edit.Entry {
 	return e
 }
 
-// Found reports whether the client has been used on this machine, that is, whether its file or the file's folder
-// exists.
+// Found reports whether the client seems to have been used on this machine. It checks whether the client's file or its
+// folder exists.
 func (s Setup) Found() bool {
 	file := s.Client.user.find(s.Site)
 	return exists(file) || filepath.Dir(file) != s.Home && exists(filepath.Dir(file))

@@ -27,18 +27,18 @@ var (
 	errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFile>>20)
 )
 
-// file is a client's file as it was read.
+// file is a client's file at the time it was read.
 type file struct {
-	name string      // the client's name for the file
-	path string      // the path after following links
-	base string      // the folder that links must not lead out of; "": they may lead anywhere
+	name string      // the path that the client uses
+	path string      // the path after resolving links
+	base string      // links must not point outside this folder; "": they may point anywhere
 	data []byte      // nil if there is no file
-	mode fs.FileMode // for a file that does not exist: the mode to create it with
+	mode fs.FileMode // if the file does not exist, the mode to create it with
 	is   bool        // the file exists
 }
 
-// open reads a file, and follows links. In a code base, it returns ErrOutside for a link that leads out of the code
-// base. A missing file has no data. A link to a missing file is an error.
+// open reads a file, and follows links. If base is not "", it returns ErrOutside for a link that points outside base.
+// If there is no file, it returns a file without data. A link to a missing file is an error.
 func open(base, name string) (file, error) {
 	f := file{name: name, path: name, base: base}
 	if err := f.stayInside(); err != nil {
@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside returns an error if links lead out of the file's base. Someone else's code base may contain a link to
-// any of the user's files. The error names the file that would have been changed.
+// stayInside returns an error if links point outside the file's base, because someone else's code base may contain a
+// link to any of the user's files. The error contains the path to which the link points.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -100,15 +100,15 @@ type Change struct {
 	After []byte
 
 	file    file
-	top     string // folders below top that become empty are removed with the file
+	top     string // if removing the file leaves folders below top empty, they are removed too
 	git     string // the same, for the backup
 	kept    string // path of the backup
-	backup  bool   // make a backup, because the file contains nothing of ours yet
-	exactly bool   // After is the backup's content, and the backup is no longer needed
+	backup  bool   // make a backup, because the file does not contain anything of ours yet
+	exactly bool   // After equals the backup, which is no longer needed
 	gone    bool   // nothing is left: remove the file
 }
 
-// File returns the changed file's name as the client knows it.
+// File returns the path of the changed file, as the client uses it.
 func (c *Change) File() string { return c.file.name }
 
 // Backup returns the path of the backup, or "" if this change makes none.
@@ -130,9 +130,9 @@ func (c *Change) Kept() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore makes c, which removes a part, restore the backup if nothing else in the file has changed since the setup.
-// To check that, it adds the part to the backup: the result must equal the current file. If the removal leaves
-// exactly the backup's content, the backup is deleted too.
+// restore is called for a change that removes a part. It makes the change restore the backup if nothing else in the
+// file has changed since the setup. To check this, it adds the part to the backup, and compares the result with the
+// current file. If removing the part leaves exactly the backup's content, the backup is deleted too.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
@@ -152,14 +152,14 @@ func (c *Change) Diff() []byte { return Diff(c.file.name, c.file.data, c.After) 
 // Diff returns the change to a file as a unified diff. It is empty if nothing changes.
 func Diff(name string, before, after []byte) []byte {
 	old := name
-	if len(before) == 0 { // a new file, as Git shows it
+	if len(before) == 0 { // a new file, in the form that Git uses
 		old = "/dev/null"
 	}
 	return diff.Diff(old, before, name, after)
 }
 
-// Apply writes the change: first the backup, then the file. It replaces the file with a rename, and keeps the file's
-// mode. It returns ErrChanged and write errors. In either case, the file is unchanged.
+// Apply writes the change: first the backup, then the file. It replaces the file with a rename, and preserves the
+// file's mode. If it returns ErrChanged or a write error, the file is unchanged.
 func (c *Change) Apply() error {
 	f := c.file
 	if !f.is {
@@ -194,7 +194,7 @@ func (c *Change) Apply() error {
 	return nil
 }
 
-// removeUpTo removes a file, and the folders above it that become empty, up to but not including top.
+// removeUpTo removes a file, and those of its parent folders below top that become empty.
 func removeUpTo(top, file string) error {
 	if err := os.Remove(file); err != nil {
 		return err
@@ -207,8 +207,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder that links in the paths of the client's files must not lead out of. It returns "" for a
-// user's own files, whose links may lead anywhere.
+// base returns the folder outside of which links in the paths of the client's files must not point. It returns "" for a
+// user's own files, whose links may point anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -227,8 +227,8 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept returns the path of the backup of a file in a code base. The backup is kept among Git's own files, so that Git
-// does not list it as untracked. If the backup is next to the file, kept returns "".
+// kept returns the path of the backup of a file in a code base. The backup is in the Git folder, so that Git does not
+// list it as untracked. If the backup must be next to the file, kept returns "".
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)
 	if s.Scope != Project || !exists(s.Git) || err != nil || !filepath.IsLocal(name) {
@@ -237,7 +237,8 @@ func (s Setup) kept(file string) string {
 	return filepath.Join(s.Git, program, name+keptSuffix)
 }
 
-// fileError adds the name of the client's file to an error, and the line if it is known. It returns nil for nil.
+// fileError adds the path of the client's file to an error, and the line number if it is known. If err is nil, it
+// returns nil.
 func (c Client) fileError(file string, err error) error {
 	var syntax *edit.SyntaxError
 	var twice *edit.TwiceError

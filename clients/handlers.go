@@ -3,10 +3,10 @@ package clients
 import "mailtree/clients/edit"
 
 // This file describes the hooks of each client: the events at which the client runs the command, and the form of its
-// handlers. A matcher lists the tools that change files. Package clients/event defines what the events mean.
+// handlers. A matcher selects the tools that change files. Package clients/event defines the meaning of the events.
 
-// The timeouts of Claude Code's waiting hooks, in seconds. The current timeout is about 23 days. Earlier setups wrote
-// the old timeout, which is eight hours.
+// The timeouts in seconds of Claude Code's hooks that wait for mail. The current timeout is about 23 days. Earlier
+// setups wrote the old timeout of eight hours.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"
@@ -32,7 +32,7 @@ func claudeHooks() hooks {
 		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
-			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session before its first turn
+			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not had a turn yet
 			{name: "UserPromptSubmit", seconds: 5},
 			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have ended to start this turn
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
@@ -57,7 +57,7 @@ func codexHooks() hooks {
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // patches may also go through a shell
+			{name: "PreToolUse", matcher: "apply_patch|Bash", seconds: 5}, // the shell can apply patches too
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "SessionEnd", seconds: 3}, // the maximum that Codex allows
@@ -149,7 +149,7 @@ func cursorHooks() hooks {
 	}
 }
 
-// copilotHooks uses Claude Code's event names, because Copilot then includes the event's name in the hook's input.
+// copilotHooks uses Claude Code's event names, because Copilot then includes the event name in the hook's input.
 func copilotHooks() hooks {
 	return hooks{
 		user:    place{env: "COPILOT_HOME", base: ".copilot", files: []string{"hooks/mailtree.json"}},
@@ -182,8 +182,8 @@ func copilotHooks() hooks {
 	}
 }
 
-// antigravityHooks leaves out the events whose answer must be a decision, because an empty answer would be a decision
-// too.
+// antigravityHooks omits the events that require a decision as the answer, because Antigravity would treat even an
+// empty answer as a decision.
 func antigravityHooks() hooks {
 	return hooks{
 		user:    place{base: ".gemini/config", files: []string{"hooks.json"}},

@@ -13,54 +13,54 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client runs
-// no hooks.
+// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client does not
+// run hooks.
 type hooks struct {
 	user    place       // the user's file
 	project string      // a project's file, relative to the code base; "" if there is none
-	format  edit.JSON   // of both files
+	format  edit.JSON   // the format of both files
 	path    []string    // the path of the object that contains the events
 	flat    bool        // handlers are directly in the events' lists, not in groups
 	root    []edit.Key  // other keys at the root of the file
 	handler handlerForm // returns a handler
 	events  []hookEvent
 	missing func(text string) any // returns the answer that shows the text when a session starts
-	guarded bool                  // the handlers' commands never fail, as in every plugin: see guard
-	plugin  bool                  // the file is a module that we write as a whole
+	guarded bool                  // the handlers' commands never fail, as in all plugins: see guard
+	plugin  bool                  // the hooks file is a module that contains nothing but our code
 	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
 	trust   string                // what the user must do before the hooks run; "": nothing
 	off     func(Setup) []setting
 }
 
-// hookEvent is an event at which the client runs the command.
+// hookEvent is an event at which the client runs our command.
 type hookEvent struct {
 	name    string
-	matcher string // the matching tools, in the client's form; "": all
-	seconds int    // the command's timeout
+	matcher string // selects tools, in the client's syntax; "": all tools
+	seconds int    // the command's timeout in seconds
 	wait    bool   // the command waits for mail in the background, and wakes the session
 }
 
 // handlerForm returns a handler in its client's form.
 type handlerForm func(e hookEvent, l line) []edit.Key
 
-// line is the command of a handler, for a POSIX shell and for PowerShell.
+// line is a handler's command line, for a POSIX shell and for PowerShell.
 type line struct{ posix, powershell string }
 
-// errNoHooks means that a client has no file for hooks, or none in a project.
+// errNoHooks means that a client has no hooks file, or no hooks file for projects.
 var errNoHooks error = missingFile("no file for hooks")
 
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// These lines of the module contain the command, the entry, and the text for the model if mailtree is missing.
+// These lines of the module define the command, the entry, and the text that the model gets if mailtree is missing.
 const (
 	pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 	pluginEntry   = `const entry = null`
 	pluginMissing = `const missing = ""`
 )
 
-// command returns the command that the client runs at an event. Its bytes must never change: if a client asks users
-// to trust a hook, it asks again when the command changes.
+// command returns the command that the client runs at an event. Its bytes must never change, because some clients ask
+// the user to trust a hook again whenever its command changes.
 func (s Setup) command(e hookEvent) []string {
 	command := []string{program, "hook", s.Client.Name}
 	if e.wait {
@@ -75,7 +75,7 @@ func (s Setup) command(e hookEvent) []string {
 	return command
 }
 
-// line returns the shell command of the handler for an event.
+// line returns the command line of the handler for an event.
 func (s Setup) line(e hookEvent) line {
 	command := s.command(e)
 	switch h := s.Client.hooks; {
@@ -92,17 +92,17 @@ func (s Setup) line(e hookEvent) line {
 // commands uses this name.
 const sessionStart = "SessionStart"
 
-// forUser returns an answer to an event that makes the client show the text to the user.
+// forUser returns an answer that makes the client show the text to the user.
 func forUser(text string) any {
 	return map[string]string{"systemMessage": text}
 }
 
-// forModel returns an answer to an event that tells the model the text. Copilot CLI shows answers only to the model.
+// forModel returns an answer that passes the text to the model. Copilot CLI shows answers only to the model.
 func forModel(text string) any {
 	return map[string]string{"additionalContext": text}
 }
 
-// forQwen is like forModel, in the form that Qwen Code expects.
+// forQwen is like forModel, but in the form that Qwen Code expects.
 func forQwen(text string) any {
 	return map[string]any{"hookSpecificOutput": map[string]string{"hookEventName": sessionStart, "additionalContext": text}}
 }
@@ -123,13 +123,13 @@ func (s Setup) hooksFile() (string, error) {
 type Hooks struct {
 	File  string
 	Have  int
-	Want  int    // number of hooks that a setup writes
+	Want  int    // number of hooks that the setup would write
 	Some  bool   // the file contains hooks of ours, even if they are outdated
-	Old   bool   // a hook stops waiting for mail after eight hours
+	Old   bool   // a hook stops waiting for mail after eight hours, as in earlier setups
 	Trust string // what the user must do before the hooks run; "": nothing
 }
 
-// Hooks returns the hooks in the client's file. It returns the zero value if the client runs no hooks, or if the
+// Hooks describes the hooks in the client's file. It returns the zero value if the client does not run hooks, or if the
 // Toolset is not "". It returns the same errors as Add.
 func (s Setup) Hooks() (Hooks, error) {
 	file, err := s.hooksFile()
@@ -156,11 +156,11 @@ func (s Setup) Hooks() (Hooks, error) {
 	return h, s.Client.fileError(file, err)
 }
 
-// ReadsTop reports whether the client, if it is started in a subfolder of a code base, runs the hooks in the project's
-// file at the top of the code base.
+// ReadsTop reports whether a client that is started in a subfolder of a code base runs the hooks in the project's file
+// at the top of the code base.
 func (c Client) ReadsTop() bool { return c.hooks.top }
 
-// HooksAlone returns a hooks file that contains only what Add would write. It returns errNoHooks.
+// HooksAlone returns a hooks file that contains only what Add would add. It returns errNoHooks.
 func (s Setup) HooksAlone() ([]byte, error) {
 	p, err := s.hooksPart()
 	if err != nil {
@@ -187,9 +187,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of handler if the handler is ours, that is, if the command is exactly what
-// Setup.command returns for some store. Otherwise it returns "". A handler in a form that earlier setups wrote gets a
-// different name, so that setup replaces it and a check reports it as missing.
+// ownHandler returns the command of a handler if the handler is ours, that is, if Setup.command returns exactly this
+// command for some store. Otherwise it returns "". If an earlier setup wrote the handler in another form, ownHandler
+// appends a note to the command, so that setup replaces the handler and a check reports it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {
@@ -217,19 +217,18 @@ func (c Client) ownHandler(handler map[string]any) string {
 	return command
 }
 
-// oldWait is added to the name of a handler that stops waiting after eight hours.
+// oldWait is appended to the command of a handler that stops waiting for mail after eight hours.
 const oldWait = "(28,800 s)"
 
 // waits reports whether one of our commands waits for mail.
 func waits(command string) bool { return strings.Contains(command, " --wait") }
 
-// found is the beginning of shell commands that do nothing and succeed if mailtree is not on the PATH.
+// found is the beginning of shell commands that succeed without doing anything if mailtree is not on the PATH.
 const found = "command -v " + program + " >/dev/null "
 
-// guard returns a command for a POSIX shell that succeeds even if mailtree fails or is missing, because a client may
-// interpret a failed hook as a refusal. For example, Copilot CLI, which also runs a code base's hooks for Claude
-// Code, then denies every tool. Only a waiting command returns its own exit status, because that status wakes the
-// session.
+// guard returns a POSIX shell command that succeeds even if mailtree fails or is missing, because a client may treat a
+// failed hook as a refusal. For example, Copilot CLI, which also runs a code base's hooks for Claude Code, denies every
+// tool if such a hook fails. Only a waiting command returns its own exit status, because that status wakes the session.
 func guard(command []string) line {
 	text := shell(command)
 	if waits(text) {
@@ -250,8 +249,7 @@ func guardLoudly(command []string, missing string) line {
 	}
 }
 
-// unguard returns the command inside a line that guard returned. For any other line, it returns the line unchanged
-// and false.
+// unguard returns the command inside a line that guard created. It returns any other line unchanged, and false.
 func unguard(line string) (command string, guarded bool) {
 	if rest, ok := strings.CutPrefix(line, found+"|| exit 0; exec "); ok && waits(rest) {
 		return rest, true
@@ -263,16 +261,16 @@ func unguard(line string) (command string, guarded bool) {
 	return line, false
 }
 
-// ownCommand matches the commands that Setup.command returns, as shell formats them.
+// ownCommand matches the commands that Setup.command returns, as formatted by shell.
 var ownCommand = lazy.Regexp(`^` + program + ` hook [a-z]+( --wait)?( --plugin)?( --store ` + anyWord + `)?$`)
 
-// anyWord matches one word as shell formats it.
+// anyWord matches one word as formatted by shell.
 const anyWord = `([\w./@+-]+|'([^']|'\\'')*')`
 
 // plainWord matches a word that needs no quotes in any shell.
 var plainWord = lazy.Regexp(`^[\w./@+-]+$`)
 
-// shell returns a command in shell syntax.
+// shell formats a command in shell syntax.
 func shell(words []string) string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -283,7 +281,7 @@ func shell(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// hooksPart returns the part for the client's hooks. It returns errNoHooks if there is no file for them.
+// hooksPart returns the part for the client's hooks. It returns errNoHooks if the client has no hooks file.
 func (s Setup) hooksPart() (part, error) {
 	file, err := s.hooksFile()
 	if err != nil {
@@ -307,7 +305,7 @@ func (s Setup) hooksPart() (part, error) {
 	}, nil
 }
 
-// pluginPart returns the part for a file that we write as a whole.
+// pluginPart returns the part for a hooks file that contains nothing but our module.
 func (s Setup) pluginPart(file string) part {
 	head, _, _ := strings.Cut(opencodePlugin, "\n")
 	ours := func(data []byte) bool { return strings.HasPrefix(string(data), head) }
@@ -330,8 +328,8 @@ func (s Setup) pluginPart(file string) part {
 	}
 }
 
-// plugin returns the module that runs the command at the client's events. The module of a plugin also contains the
-// entry, and the text for the model if mailtree is missing.
+// plugin returns the module that runs the command at the client's events. In a plugin, the module also contains the
+// entry, and the text that the model gets if mailtree is missing.
 func (s Setup) plugin() []byte {
 	text := strings.Replace(opencodePlugin, pluginCommand, constant("command", s.command(hookEvent{})), 1)
 	if s.Missing != "" {

@@ -9,7 +9,7 @@ import (
 	"mailtree/clients/edit"
 )
 
-// setting is a setting in a client's file. Its path leads to the value, or to a list that contains the value.
+// setting is a setting in a client's file. At path there is either the value itself or a list that contains the value.
 type setting struct {
 	file   string
 	format edit.Format
@@ -17,7 +17,7 @@ type setting struct {
 	value  any
 }
 
-// isSet reports whether the file has the setting. It returns false if the file cannot be read.
+// isSet reports whether the file contains the setting. It returns false if the file cannot be read.
 func (s setting) isSet() bool {
 	f, err := open("", s.file)
 	if err != nil || !f.is {
@@ -35,8 +35,8 @@ func (s setting) isSet() bool {
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
-// Off returns the settings that keep the client from running our hooks, each with its file. Off skips files that cannot
-// be read, because Entry and Hooks report those files.
+// Off returns the settings that keep the client from running our hooks, each with its file. Off ignores files that
+// cannot be read, because Entry and Hooks report them.
 func (s Setup) Off() []string {
 	if s.Client.hooks.off == nil {
 		return nil
@@ -85,7 +85,7 @@ func claudeEntryOff(s Setup) (all []setting) {
 	return all
 }
 
-// claudeLocal is the file, below a code base, for a user's own settings.
+// claudeLocal is the path, relative to the code base, of a user's own settings file.
 const claudeLocal = ".claude/settings.local.json"
 
 // claudeSettings returns Claude Code's settings files.

@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOff checks that a setting that keeps hooks from running is reported with its file.
+// TestOff checks that Off reports a setting that keeps hooks from running, and the setting's file.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, text, want string }{
@@ -41,8 +41,8 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf creates a folder with a home and a code base, and writes an archive's files below it. The text ROOT in the
-// archive is replaced with the folder.
+// siteOf creates a folder with a home folder and a code base, and writes an archive's files into it. It replaces the
+// text ROOT in the archive with the folder's path.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()
@@ -63,7 +63,7 @@ func named(client string) Client {
 	return all[slices.IndexFunc(all, func(c Client) bool { return c.Name == client })]
 }
 
-// TestEntryOff checks that a setting that keeps a client from using the entry is reported with its file.
+// TestEntryOff checks that EntryOff reports a setting that keeps a client from using the entry, and the setting's file.
 func TestEntryOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {

@@ -18,9 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files after a setup in fixtures/clients")
 
-// TestSetup sets up clients in the homes and code bases of the cases in fixtures/clients, and compares the resulting
-// files. A second setup changes nothing, and removal restores the files byte for byte. README.md there explains the
-// form of a case.
+// TestSetup sets up clients in the home folders and code bases of fixtures/clients, and compares the resulting files
+// with the expected ones. It also checks that a second setup changes nothing, and that removing the setup restores the
+// files byte for byte. README.md there explains the form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -51,7 +51,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// inside returns the files in an archive that are below a folder.
+// inside returns the files of an archive that are in a folder.
 func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	for _, f := range a.Files {
 		if f.Name == dir || strings.HasPrefix(f.Name, dir+"/") {
@@ -61,19 +61,19 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a setup in its own folder, whose files may be changed beforehand.
+// attempt is one case: a setup in a folder of its own. The case may prepare the folder's files.
 type attempt struct {
 	t      *testing.T
 	root   string
 	setup  Setup
 	wanted Wanted
 	crlf   bool // all files have CRLF line endings
-	again  bool // the initial files contain our entry
+	again  bool // the initial files already contain our entry
 	before map[string]string
 	dirs   []string // the initial folders
 }
 
-// begin reads the lines before the first file, and writes the initial files.
+// begin parses the lines before the archive's first file, and writes the initial files.
 func begin(t *testing.T, a *txtar.Archive) *attempt {
 	c := &attempt{t: t, root: t.TempDir(), wanted: Wanted{Server: Server{Args: []string{"stdio"}}, NoHooks: true}}
 	at := Site{Home: filepath.Join(c.root, "home"), Dir: filepath.Join(c.root, "code"), Env: func(string) string { return "" }}
@@ -144,20 +144,20 @@ func begin(t *testing.T, a *txtar.Archive) *attempt {
 	return c
 }
 
-// prepare changes an initial file in a way that an archive cannot express.
+// prepare changes an initial file in a way that an archive cannot represent.
 func (c *attempt) prepare(words []string) {
 	c.t.Helper()
 	name := filepath.Join(c.root, words[1])
 	data, _ := os.ReadFile(name)
 	var err error
 	switch words[0] {
-	case "cut": // the last line has no newline
+	case "cut": // remove the newline at the end of the last line
 		err = os.WriteFile(name, bytes.TrimSpace(data), 0o640)
-	case "mark": // the file begins with a byte-order mark
+	case "mark": // begin the file with a byte-order mark
 		err = os.WriteFile(name, append([]byte("\ufeff"), data...), 0o640)
 	case "readonly":
 		err = os.Chmod(name, 0o440)
-	case "link": // link NAME TARGET
+	case "link": // the words are: link NAME TARGET
 		if err = os.MkdirAll(filepath.Dir(name), 0o700); err == nil {
 			err = os.Symlink(words[2], name)
 		}
@@ -171,7 +171,7 @@ func (c *attempt) prepare(words []string) {
 	}
 }
 
-// files returns everything below the root, without backups: bytes, modes and targets of links.
+// files returns all files below the root except backups: their bytes, modes and link targets.
 func (c *attempt) files() map[string]string {
 	c.t.Helper()
 	all := map[string]string{}
@@ -213,8 +213,7 @@ func (c *attempt) folders() (names []string) {
 	return names
 }
 
-// run sets the client up twice and then removes the setup. It returns the files after the first setup, or the
-// refusal.
+// run sets up the client twice, and then removes the setup. It returns the files after the first setup, or the refusal.
 func (c *attempt) run() (after []txtar.File) {
 	c.t.Helper()
 	err := c.apply(c.setup.Add(c.wanted))
@@ -260,8 +259,8 @@ func (c *attempt) apply(changes []*Change, err error) error {
 	return err
 }
 
-// changed returns the files that differ from the initial ones. Backups must equal the initial files, and modes and
-// links must not change.
+// changed returns the files that differ from the initial ones. It checks that backups equal the initial files, and that
+// modes and links have not changed.
 func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	c.t.Helper()
 	err := filepath.WalkDir(c.root, func(path string, d fs.DirEntry, err error) error {
@@ -283,7 +282,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 		}
 		mode, data, _ := strings.Cut(text, "\n")
 		was, _, ok := strings.Cut(c.before[name], "\n")
-		if !ok { // a new file among the user's own: no other user may read it
+		if !ok { // a new file among the user's own: other users must not be able to read it
 			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
 		}
 		if was != mode {
@@ -314,7 +313,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 	return files
 }
 
-// TestRemoveAfterEdits checks that removing a setup keeps the changes that the user has made since.
+// TestRemoveAfterEdits checks that removing a setup preserves the changes that the user has made since the setup.
 func TestRemoveAfterEdits(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, before, after string }{
@@ -346,7 +345,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile checks that changes that a client made after its file was read are not lost.
+// TestChangedMeanwhile checks that a change is not lost if a client makes it after setup has read the file.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{
@@ -369,7 +368,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneFile checks that two parts of one file become a single change, and are removed together.
+// TestPartsOfOneFile checks that two parts in the same file become a single change, and are removed together.
 func TestPartsOfOneFile(t *testing.T) {
 	t.Parallel()
 	const before = "{\n  \"a\": { }\n}\n"

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Variables lists the environment variables that say where clients' files are, sorted.
+// Variables returns the names of the environment variables that determine where clients keep their files, sorted.
 func Variables() (names []string) {
 	for _, c := range List() {
 		for _, p := range []place{c.user, c.userNotes, c.hooks.user} {
@@ -23,12 +23,12 @@ func Variables() (names []string) {
 
 // Uses describes what a setup's files already contain.
 type Uses struct {
-	Stores []string // the stores of our entry and hooks, each once; "" is the default store
-	URL    string   // the address in our entry, which says nothing about the store; "": none
-	ByHand string   // the command of an entry that Remove keeps, because a user wrote it; "": none
+	Stores []string // the stores that our entry and hooks use, without duplicates; "" is the default store
+	URL    string   // the URL in our entry, which does not identify the store; "": none
+	ByHand string   // the command of an entry that Remove keeps, because a user changed it; "": none
 }
 
-// storeFlag matches the --store flag in one of our commands, as shell formats it.
+// storeFlag matches the --store flag in one of our commands, as formatted by shell.
 var storeFlag = lazy.Regexp(` --store (` + anyWord + `)`)
 
 // Uses returns what the setup's files contain. It returns the same errors as Add.
@@ -86,7 +86,7 @@ func (s Setup) hookCommands() (commands []string, err error) {
 	return names.All, s.Client.fileError(file, err)
 }
 
-// unquote returns the original of a word that shell may have quoted.
+// unquote removes the quotes that shell may have put around a word.
 func unquote(word string) string {
 	if quoted, ok := strings.CutPrefix(word, "'"); ok {
 		return strings.ReplaceAll(strings.TrimSuffix(quoted, "'"), `'\''`, "'")

@@ -8,17 +8,17 @@ import (
 	"mailtree/clients/edit"
 )
 
-// Client is a program that agents run in. It describes where the program's configuration is, and the form of its entry.
+// Client is a program that agents run in, with the location of its configuration and the form of its entry.
 type Client struct {
 	Name  string // the name on the command line
 	Title string
 
-	Restart bool // an open session keeps the configuration that it started with
+	Restart bool // an open session does not notice a changed configuration
 
-	user    place  // the file of the user's entry
+	user    place  // the user's file for the entry
 	project string // a project's file, relative to the code base; "" if there is none
 
-	userNotes    place  // the file with instructions for all of the client's agents; without files, there is none
+	userNotes    place  // the file with instructions for all of the client's agents; no files: none
 	projectNotes string // the same for a project, relative to the code base
 
 	format  edit.Format
@@ -26,19 +26,19 @@ type Client struct {
 
 	stdioType, httpType string // the entry's "type"; "" for none
 	urlKey              string // the key that contains the URL
-	headersKey          string // the key that contains the command that prints headers; "": the client cannot run one
+	headersKey          string // the key that contains the command that prints headers; "": the client does not run one
 	argv                bool   // "command" is a list that includes the arguments
 	extra               []edit.Key
-	off                 func(Setup) []setting // settings outside the entry that disable it; nil: none are known
+	off                 func(Setup) []setting // settings outside the entry that disable the entry; nil: none are known
 
 	hooks      hooks
 	permission permission
 }
 
-// place is a file that a client may keep under one of several names below a folder.
+// place describes a file in a folder. The client may use one of several names for the file.
 type place struct {
 	env   string   // the environment variable that sets the folder
-	base  string   // the default folder, below the home folder
+	base  string   // the default folder, relative to the home folder
 	mac   string   // the default folder on macOS, if it differs
 	files []string // find returns the first file that exists; if none exists, the first file
 }

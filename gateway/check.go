@@ -62,7 +62,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 	return k.all, nil
 }
 
-// inside checks an address in one of the store's domains.
+// inside collects findings about an address in one of the store's domains.
 func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.ok("%s is one of this server's domains (MAIL_DOMAIN)", a.Domain)
 	if len(c.cfg.Listen) == 0 {
@@ -101,7 +101,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	c.signs(c.store.Domains()[0])
 }
 
-// unregistered reports agents that have the given name but no address.
+// unregistered adds a finding for each agent that has the given name but no address.
 func (c *checker) unregistered(ctx context.Context, name string) {
 	for _, p := range c.store.Projects() {
 		if _, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Mailbox(ctx, name); err == nil {
@@ -111,7 +111,7 @@ func (c *checker) unregistered(ctx context.Context, name string) {
 	}
 }
 
-// outside checks an address in another domain.
+// outside collects findings about an address in another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
 		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. In both, a mailbox is
-// identified by its agent's name, because addresses are unique within a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. Both identify a mailbox by
+// the name of its agent, because addresses are unique within a store.
 type Incoming struct {
 	Store *maildir.Store
 	Spool *spool.Spool // required if the server listens
@@ -29,7 +29,7 @@ type Incoming struct {
 }
 
 // Server returns the server that receives mail according to the configuration, without starting it. socketGID is the
-// group of its Unix sockets. If socketGID is 0, the sockets belong to the process's group.
+// group that owns the server's Unix sockets. If socketGID is 0, the sockets belong to the process's group.
 func (i *Incoming) Server(c *Config, socketGID int) *in.Server {
 	return in.New(in.Config{
 		Listen:     c.Listen,
@@ -91,7 +91,7 @@ func full(err error) error {
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // indexes of the agents in d.To
+	places := map[*maildir.Project][]int{} // for each agent, its index in d.To
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -173,9 +173,9 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address is local to this machine, so it belongs neither to another domain nor to
-// one of the store's domains. A reply to such an address, for example root@localhost, would not reach its author. The
-// address of an agent in another project is local, too, because emails never come from such an address.
+// onThisMachine reports whether an address is local to this machine, and thus belongs neither to another domain nor
+// to one of the store's domains. A reply to such an address, for example root@localhost, would not reach the sender.
+// The address of an agent in another project also counts as local, because emails never come from such an address.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)

@@ -58,7 +58,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 	return d
 }
 
-// deliver delivers an email, given as its lines, to a mailbox.
+// deliver delivers an email, which consists of the given lines, to a mailbox.
 func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	d.t.Helper()
 	raw := []byte(strings.Join(lines, "\r\n") + "\r\n")
@@ -83,7 +83,7 @@ func (d *desk) newest(p *maildir.Project, agent string, want int) *index.Deliver
 }
 
 // TestParties checks that addresses of mailboxes in the same project are replaced with agents' names. A sender must
-// be a single address. It may be in one of our domains only if that domain vouches for it.
+// be a single address, and may be in one of our domains only if that domain vouches for the sender.
 func TestParties(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -151,8 +151,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestHiddenRecipient checks that a message shows which domain vouches for its sender even in a mailbox that the
-// email does not list, such as the postmaster@ or catch-all mailbox.
+// TestHiddenRecipient checks that a message records which domain vouches for its sender even if the email does not
+// list the mailbox as a recipient, as in the postmaster@ or catch-all mailbox.
 func TestHiddenRecipient(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

@@ -40,8 +40,8 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
 }
 
-// Run sends mail until ctx is done. If this server may not send mail, Run does not touch mail that another server has
-// queued, because this server's settings do not say how to send it.
+// Run sends mail until ctx is done. If this server may not send mail, Run leaves mail that another server has queued
+// unchanged, because this server's settings do not say how to send it.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -56,11 +56,11 @@ func (o *Outgoing) Queued(all []outgoing.Item) {
 	o.Wake()
 }
 
-// Use sets the store. It must be called before Run.
+// Use sets the store. The caller must call Use before Run.
 func (o *Outgoing) Use(store *maildir.Store) { o.items.store = store }
 
-// items is the queue of all projects. It implements out.Store. It keeps items that have not ended in memory, and
-// reads their files only once.
+// items contains the queues of all projects. It implements out.Store. It keeps unfinished items in memory, and reads
+// their files only once.
 type items struct {
 	store *maildir.Store
 	log   *slog.Logger
@@ -68,10 +68,10 @@ type items struct {
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // by id
 	pruned time.Time                // the zero time means that the files have not been read yet
-	warned bool                     // whether the log says that mail is not signed
+	warned bool                     // whether a warning that mail is not signed has been logged
 }
 
-// keep keeps an item in memory until the item has ended.
+// keep keeps an item in memory until the item is finished.
 func (s *items) keep(i outgoing.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *items) keep(i outgoing.Item) {
 	s.open[i.ID] = i
 }
 
-// Open implements out.Store. Once a day, it removes the files of items that ended long ago.
+// Open implements out.Store. Once a day, it removes the files of items that were finished long ago.
 func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 	if now := time.Now(); now.Sub(s.pruned) > 24*time.Hour {
 		first := s.pruned.IsZero()
@@ -212,7 +212,7 @@ func (s *items) original(ctx context.Context, i *outgoing.Item) (*maildir.Projec
 	return p, m, refused(err)
 }
 
-// refused converts an error to a refusal if all later attempts would fail with the same error.
+// refused converts an error to a *out.Refusal if all later attempts would fail with the same error.
 func refused(err error) error {
 	if errors.Is(err, maildir.ErrConflict) || errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrTooLarge) {
 		return &out.Refusal{Reply: err.Error()}
@@ -289,7 +289,7 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }
 
-// Report implements out.Store. It does not report on messages that were undone.
+// Report implements out.Store. It sends no report for messages that were undone.
 func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	p, m, err := s.original(ctx, &all[0])
 	var refusal *out.Refusal

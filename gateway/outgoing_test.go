@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack checks that a message that is undone before it is sent out is not sent, and that a message whose copy
-// in the outbox was edited is refused.
+// TestTakenBack checks that a message that is undone before it goes out is not sent, and that a message whose copy in
+// the outbox was edited is refused.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -123,8 +123,8 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// TestReport checks that Postmaster reports the same items to the sender only once, in the message's thread, and does
-// not reveal bcc recipients.
+// TestReport checks that Postmaster reports the same items to the sender only once, in the message's thread, without
+// revealing bcc recipients.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

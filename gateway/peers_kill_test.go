@@ -96,7 +96,7 @@ func (o *load) try(raw string) error {
 	return err
 }
 
-// send sends one email after another with the tool. It does not repeat calls that got no response.
+// send calls the tool to send one email after another. It does not repeat calls that got no response.
 func (o *load) send(ctx context.Context) {
 	for ctx.Err() == nil {
 		one, cancel := context.WithTimeout(ctx, time.Minute)
@@ -149,7 +149,7 @@ func (h hop) Data(r io.Reader) error {
 	return nil
 }
 
-// newLoad starts an office and a smarthost for the office's outgoing mail.
+// newLoad starts an office, and a smarthost that accepts the office's outgoing mail.
 func newLoad(t *testing.T) *load {
 	t.Helper()
 	o := &load{answered: map[string]bool{}, taken: map[string]int{}}
@@ -166,9 +166,9 @@ func newLoad(t *testing.T) *load {
 	return o
 }
 
-// TestPeerKilled kills the server a hundred times under load in both directions. Every email that was accepted with
-// 250 must be in the tree exactly once. The smarthost must have received every sent email exactly once, except for
-// emails whose state is unknown.
+// TestPeerKilled checks that the server loses no mail when it is killed a hundred times under load. Every email that
+// was accepted with 250 must be in the tree exactly once. The smarthost must have received every sent email exactly
+// once, except for emails whose state is unknown.
 func TestPeerKilled(t *testing.T) {
 	peers(t)
 	o := newLoad(t)

@@ -55,7 +55,7 @@ func (o *office) tools(ctx context.Context) *exec.Cmd {
 	return o.command(ctx, "stdio", "--toolset", "aimx", "--no-start", "--project", "/work/shop")
 }
 
-// request returns the message for a tool call.
+// request returns the JSON-RPC message for a tool call.
 func request(name, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", name, args)
 }
@@ -96,7 +96,7 @@ func (o *office) start() {
 	})
 }
 
-// kill kills the server, so that it cannot clean up.
+// kill kills the server without giving it a chance to clean up.
 func (o *office) kill() {
 	o.cmd.Process.Kill()
 	o.cmd.Wait()
@@ -124,7 +124,7 @@ func (o *office) files(t *testing.T, matches string) map[string][]byte {
 	return all
 }
 
-// shown is the header of a message in the tree.
+// shown is the part of a message's header that the tests check.
 type shown struct {
 	ID, From, Subject, Auth string
 	MessageID               string `json:"message_id"`
@@ -135,7 +135,7 @@ type shown struct {
 	repo string
 }
 
-// raw returns the message as it was received.
+// raw returns the email as it was received.
 func (s *shown) raw() ([]byte, error) {
 	last := s.Attachments[len(s.Attachments)-1]
 	data, err := os.ReadFile(filepath.Join(s.repo, last.Path))
@@ -145,7 +145,7 @@ func (s *shown) raw() ([]byte, error) {
 	return data, err
 }
 
-// box returns the messages in the inbox or the outbox.
+// box returns the messages in the inbox or the outbox of the mailbox build.
 func (o *office) box(t *testing.T, name string) (all []shown) {
 	t.Helper()
 	for path, data := range o.files(t, "/agents/build/"+name+`/.*\.md$`) {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reads is a Python program that parses a message with the standard library.
+// reads is a Python program that parses a message with Python's standard library.
 const reads = `
 import email, email.policy, json, sys
 m = email.message_from_binary_file(sys.stdin.buffer, policy=email.policy.default)
@@ -24,7 +24,8 @@ print(json.dumps(dict(subject=m["subject"], sender=str(m["from"].addresses[0]), 
     defects=[str(d) for part in m.walk() for d in part.defects])))
 `
 
-// TestPeerPython checks that Python's email package parses our messages into the original fields, without defects.
+// TestPeerPython checks that Python's email package finds the original fields in our messages, and reports no
+// defects.
 func TestPeerPython(t *testing.T) {
 	peers(t)
 	_, private, _ := domain(t, ours)

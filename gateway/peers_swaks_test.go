@@ -29,8 +29,8 @@ var large = strings.NewReplacer(
 // replied matches the last line of each server reply in the output of swaks.
 var replied = regexp.MustCompile(`(?m)^<[-~*]+ +(\d{3} .*)$`)
 
-// TestPeerSwaks runs the sessions in testdata/swaks.txtar. It checks that each session gets the expected replies,
-// that the server stores only the expected mail, and that no domain vouches for a forged sender.
+// TestPeerSwaks checks that each session in testdata/swaks.txtar gets the expected replies, that the server stores
+// only the expected mail, and that no domain vouches for a forged sender.
 func TestPeerSwaks(t *testing.T) {
 	peers(t)
 	archive, err := txtar.ParseFile("testdata/swaks.txtar")

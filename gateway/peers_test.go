@@ -324,7 +324,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim verifies a message with OpenDKIM and returns OpenDKIM's verdict.
+// opendkim lets OpenDKIM verify a message, and returns OpenDKIM's verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -344,7 +344,8 @@ func opendkim(t *testing.T, message string, records []string) string {
 	return fmt.Sprintf("%s%v", out, err)
 }
 
-// letter returns a message of ours and its signed email. The content contains everything that needs encoding.
+// letter returns a message from our domain, and the signed email composed from it. The message contains everything
+// that needs encoding.
 func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	t.Helper()
 	m = &out.Mail{
@@ -364,8 +365,8 @@ func letter(t *testing.T, private *rsa.PrivateKey) (m *out.Mail, raw []byte) {
 	return m, raw
 }
 
-// TestPeerPostfix checks mail that Postfix delivers to us, some of it signed by OpenDKIM. Signed mail and mail with a
-// result from Postfix must pass, but mail with a forged result must not.
+// TestPeerPostfix checks which mail from Postfix passes our check of the sender. Mail signed by OpenDKIM and mail
+// with a result from Postfix must pass, but mail with a forged result must not.
 func TestPeerPostfix(t *testing.T) {
 	peers(t)
 	file, _, records := domain(t, theirs)
@@ -415,8 +416,8 @@ func TestPeerPostfix(t *testing.T) {
 	}
 }
 
-// TestPeerSmarthost checks that Postfix accepts our signed mail. OpenDKIM must consider the signature valid, but not
-// after any change to the mail.
+// TestPeerSmarthost checks that Postfix accepts our signed mail. OpenDKIM must consider the signature valid, and
+// invalid after any change to the mail.
 func TestPeerSmarthost(t *testing.T) {
 	peers(t)
 	_, private, records := domain(t, ours)

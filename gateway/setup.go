@@ -63,14 +63,14 @@ func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	return err == nil, err
 }
 
-// RecordState is a record that a domain must publish, with the result of looking it up.
+// RecordState is a DNS record that a domain must publish, with the result of looking it up.
 type RecordState struct {
 	dns.Record
 	Problem error // nil if the record is published
 }
 
-// Records looks up the records that a domain must publish if host receives and sends the domain's mail. It returns the
-// same errors as LoadKey.
+// Records looks up the DNS records that a domain must publish if host receives and sends the domain's mail. It
+// returns the same errors as LoadKey.
 func (c *Config) Records(ctx context.Context, store, domain, host string) (all []RecordState, err error) {
 	key, selector, err := LoadKey(store, domain)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// changed contains the paths changed by one author.
+// changed lists the paths that one author changed.
 type changed struct {
 	author string // author of pushed commits; "" for the committer
 	paths  []string
 }
 
-// diffIndex is the git command that lists the paths at which the index differs from a tree. Rename detection is off,
-// so both names of a renamed file are listed. A file that is only marked to be added later (git add -N) is not
-// listed, because it is not part of the commit.
+// diffIndex is the git command that lists the paths at which the Git index differs from a tree. Rename detection is
+// off, so both names of a renamed file are listed. A file marked with `git add -N` is not listed, because it is not
+// part of the commit.
 var diffIndex = []string{
 	"diff-index", "--cached", "--ita-invisible-in-index", "-z", "--name-only",
 	"--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty",
@@ -57,7 +57,8 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	return paths, nil
 }
 
-// emptyTree returns the empty tree, which the first commit is compared with. If commits exist, it returns an error.
+// emptyTree returns the id of the empty tree, with which the first commit is compared. If HEAD already has a commit,
+// emptyTree returns an error.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
 		return "", cmp.Or(err, errors.New("HEAD exists"))
@@ -133,8 +134,8 @@ func isFolder(p string) bool {
 }
 
 // pushed lists, by author, the paths changed by the commits that a push would add. stdin is the hook's standard
-// input: one line for each ref. Commits that a remote already has are omitted, and deleted refs are ignored. As in
-// staged, a merge changes only the paths that differ from all of its parents.
+// input, which has one line for each ref. Commits that a remote already has are omitted, and deleted refs are
+// ignored. As in staged, a merge changes only the paths that differ from all of its parents.
 func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	var revs strings.Builder // passed to git on stdin, because there may be too many for the command line
 	seen := map[string]bool{}

@@ -40,27 +40,27 @@ type Question struct {
 	Project string         // slug or absolute path; "": the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
-	ByHand  bool           // a user, not a hook, runs the check, so a failed check is an error
+	ByHand  bool           // a user, not a hook, runs the check, so being unable to check is an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // the folder in which git runs; "": the working directory
 	Env     []string  // the environment, including Git's variables, AGENT_NAME and GUARD_*
 	Stdin   io.Reader // standard input of a pre-push hook
 	Now     time.Time // zero means the current time
-	Program string    // path of mailtree for suggested commands; "": mailtree is on the PATH
+	Program string    // path of mailtree to use in suggested commands; "": mailtree is on the PATH
 	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
 	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user
 	// runs the check. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
-	Words refusal.Words // how refusals are worded
+	Words refusal.Words // the wording of refusals
 }
 
 // Verdict is the result of a check.
 type Verdict struct {
 	Agent   string           // the agent that makes the change; "" if unknown
-	Held    *Held            // the hold that stops the change; nil if the agent is not held
+	Held    *Held            // the hold that stops the change; nil if no hold stops it
 	Blocked []Blocked        // claims that stop the change; not determined if Held is set
 	Damaged []format.Problem // files of claims and holds that cannot be read and are therefore ignored
 	Code    int              // exit status
@@ -73,8 +73,9 @@ type Blocked struct {
 	Project       string // the claim's project in the form that a tool call uses
 }
 
-// Check performs the check, prints an explanation to w, and returns the verdict with its exit status. If claims block
-// the change, Check also records that in the store. If the agent is held, Check does not check claims.
+// Check performs the check, prints an explanation to w, and returns the verdict, which includes the exit status. If
+// claims block the change, Check also records that in the store. If the agent is held, Check does not check any
+// claims.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
 	if err != nil {
@@ -123,8 +124,8 @@ type check struct {
 	git    *git
 }
 
-// run compares the changes with the claims of the question's project and of every other project whose folder is in
-// the working tree.
+// run compares the changes with the holds and claims of the question's project and of every other project whose
+// folder is in the working tree.
 func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	all, err := c.projects(ctx)
 	defer func() {
@@ -157,7 +158,7 @@ func (c *check) run(ctx context.Context) (v Verdict, who identity, err error) {
 	return v, who, nil
 }
 
-// lookUp compares the changes with the hold of the agent and the claims in one project.
+// lookUp compares the changes with the agent's hold and with the claims in one project.
 func (c *check) lookUp(ctx context.Context, p project, changes []changed) (v Verdict, who identity, err error) {
 	var paths []string
 	for _, ch := range changes {
@@ -216,8 +217,8 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that made a change. A commit belongs to the agent that is its author, even if someone else
-// pushes it.
+// author returns the agent that made a change. A commit is attributed to the agent that is its author, even if
+// someone else pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err

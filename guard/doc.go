@@ -8,13 +8,13 @@
 //	mailtree guard uninstall   restores the earlier hooks, byte for byte
 //
 // A commit changes the files whose index entries differ from HEAD: added, changed and deleted files, and both names
-// of a renamed file. A merge changes only the files that differ from each of its parents. A file that is the same as
-// in one parent was already checked when that parent was committed. An amended commit is compared with the commit
-// that it replaces.
+// of a renamed file. A merge changes only the files that differ from each of its parents. If a file is the same as in
+// one of the parents, it was already checked when that parent was committed. An amended commit is compared with the
+// commit that it replaces.
 //
 // If a guard cannot check, because its program or store is gone or because Git fails, it prints a clear warning and
-// lets the commit pass, unless GUARD_MODE=block is set. The reason is that claims are advisory, and a guard that
-// cannot be overridden is worse than none.
+// lets the commit pass, unless GUARD_MODE=block is set. The reason is that claims are only advisory, and a broken
+// guard that blocks every commit is worse than no guard.
 //
 // The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing
 // commands that run no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports.

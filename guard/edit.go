@@ -24,7 +24,7 @@ type Edit struct {
 	Usual   string                 // as in Question
 	Scope   storedir.Scope         // as in Question
 	Dir     string                 // the folder in which the agent works
-	Agent   func() (string, error) // returns the agent that is editing, "" if unknown
+	Agent   func() (string, error) // returns the agent that is editing, or "" if unknown
 	Paths   []string               // absolute paths
 	Env     []string               // CLAIM_MODE, GUARD_UNKNOWN, GUARD_BYPASS
 	Now     time.Time              // zero means the current time
@@ -32,9 +32,9 @@ type Edit struct {
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit checks whether the agent may change the files. If not, deny says why. Otherwise, warn says what the agent
-// should know about them. If no claim or hold applies, both are "". CheckEdit needs neither a server nor Git. The
-// same claims and holds apply as for a commit of the files. See docs/guard.md, "Before the edit".
+// CheckEdit checks whether the agent may change the files. If it may not, deny says why. If it may, warn says what
+// the agent should know about the files. If no claim or hold applies, both are "". CheckEdit needs neither a server
+// nor Git. The same claims and holds apply as for a commit of the files. See docs/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -78,7 +78,8 @@ func CheckEdit(e Edit) (deny, warn string) {
 }
 
 // blocking returns the agent's hold or, if there is none, other agents' claims that cover at least one of the files.
-// It considers every project whose folder contains one of the files. It also identifies the agent that is editing.
+// It considers every project whose folder contains one of the files. It also returns the identity of the agent that
+// is editing.
 func (e Edit) blocking(pol policy) (held *Held, all []Blocked, who identity, err error) {
 	projects, err := storedir.ProjectNames(e.Store)
 	if err != nil {
@@ -153,13 +154,13 @@ func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *
 	return nil, found, who, nil
 }
 
-// alias is one absolute path of a file, with the top of the working tree that contains this path. If the path is not
-// in a working tree, top is "".
+// alias is one of the absolute paths that lead to a file, with the top folder of the working tree that contains the
+// path. If the path is not in a working tree, top is "".
 type alias struct{ path, top string }
 
 // aliases lists the paths of a file: the given path, the path with links resolved, the path in the main working tree,
-// and the path in the folder that the project's key names. If the file is a link, it also lists the paths of the
-// link's target. It returns an error only for a machine fault.
+// and the path in the folder that the project's key specifies. If the file is a link, aliases also lists the paths of
+// the link's target. It returns an error only for a machine fault.
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -190,8 +191,8 @@ func aliases(file string, others repo.Folders) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files in a project's folder, relative to that folder. As with a commit, a project is
-// considered only if its folder is in the file's working tree.
+// belowProject lists those of the files that are in a project's folder, relative to that folder. As for a commit, a
+// project counts only if its folder is in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

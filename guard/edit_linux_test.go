@@ -8,7 +8,7 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// TestEditUnchecked checks that if the claims cannot be read, the edit continues with a warning, unless the
+// TestEditUnchecked checks that if the claims cannot be read, the edit is allowed with a warning, unless the
 // environment sets CLAIM_MODE to block.
 func TestEditUnchecked(t *testing.T) {
 	t.Parallel()

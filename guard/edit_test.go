@@ -16,7 +16,7 @@ import (
 // noon is the time of the edits in these tests.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// editScene creates a store with claims, and the code that the claims cover:
+// editScene creates a store with claims, and the following folders of code:
 //
 //	code          a working tree, the project /code; GreenCastle claims docs, app/*.go and sub/docs for 90 minutes
 //	code/nested   a separate project; GreenCastle claims a.txt
@@ -75,20 +75,20 @@ func editScene(t *testing.T) (store, top string) {
 	return store, dir
 }
 
-// session returns the function Edit.Agent for a session of the given agent.
+// session returns a value of Edit.Agent for a session that acts as the given agent.
 func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }
 
-// TestCheckEdit checks that the same claims apply to an edit as to a commit of the file, no matter which of the
-// file's paths the edit uses.
+// TestCheckEdit checks that the same claims apply to an edit as to a commit of the file, regardless of the path
+// through which the file is edited.
 func TestCheckEdit(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
 	for _, c := range []struct {
 		paths, agent, env string
 		in                string // the folder in which the agent works
-		deny, warn        string // part of the text; "" if there is no text
+		deny, warn        string // part of the expected text; "" if none is expected
 	}{
 		{paths: "code/docs/a.md", agent: "BlueLake", deny: "GreenCastle holds docs for another 1h 30m"},
 		{paths: "code/docs/new/b.md", agent: "BlueLake", deny: "  docs/new/b.md\n"},

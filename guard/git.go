@@ -11,15 +11,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, so that it executes nothing that the repository configures.
+// git runs the git program in one folder, and keeps it from executing anything that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
 	env []string // the caller's environment; in a hook, it points to the index and the repository
 
-	hooks bool // do not override core.hooksPath; needed to find the hooks folder
+	hooks bool // use the repository's core.hooksPath; needed to find the hooks folder
 }
 
-// hardened contains settings that override the repository's own.
+// hardened contains arguments that override unsafe settings of the repository.
 var hardened = []string{
 	"--no-optional-locks", "--no-pager", "--no-replace-objects",
 	"-c", "core.fsmonitor=", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
@@ -29,13 +29,14 @@ var hardened = []string{
 // configuration specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere lists the environment variables of a hook that direct Git to the hook's repository.
+// elsewhere lists the environment variables with which Git directs a hook's commands to the hook's repository.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
 }
 
-// outside returns a git that works in dir even if the caller's environment directs Git to another repository.
+// outside returns a git that uses the repository of dir even if the caller's environment directs Git to another
+// repository.
 func outside(dir string, env []string) *git {
 	g := &git{dir: dir}
 	for _, e := range env {
@@ -55,7 +56,7 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return false
 }
 
-// gitError means that git ran and failed.
+// gitError means that git ran and exited with an error.
 type gitError struct {
 	args []string
 	code int

@@ -30,8 +30,8 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack renders hooks with odd strings in every field. It checks that parseHook returns the original
-// hook and notices any change, and that a shell accepts the script.
+// TestHookIsReadBack checks hooks with odd strings in every field. parseHook must return the original hook and notice
+// any change to the script, and a shell must accept the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {
 		h := &hook{Name: PrePush, Program: "/p/" + s, Guards: [1]guarding{{"/s/" + s, "slug"}}}
@@ -61,7 +61,7 @@ func TestHookIsReadBack(t *testing.T) {
 	}
 }
 
-// TestShellFor checks which shell, if any, runs an earlier hook that another tool wrote.
+// TestShellFor checks which shell, if any, shellFor returns for the hooks of several tools.
 func TestShellFor(t *testing.T) {
 	for script, want := range map[string]string{
 		"#!/usr/bin/env sh\n. \"$(dirname \"$0\")/h\"":        "/usr/bin/env sh",
@@ -82,8 +82,8 @@ func TestShellFor(t *testing.T) {
 	}
 }
 
-// TestReportIsPlain puts odd strings everywhere in a report. It checks that the output contains nothing that could
-// control a terminal, and that the suggested command is still a single command.
+// TestReportIsPlain checks a report that contains odd strings everywhere. The output must contain nothing that could
+// control a terminal, and the suggested command must still be a single command.
 func TestReportIsPlain(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range append(slices.Clone(odd), "\xff", "\u009b31m") {
@@ -107,7 +107,7 @@ func TestReportIsPlain(t *testing.T) {
 	}
 }
 
-// TestShellText checks that a string becomes a single shell word, in double quotes if they preserve it.
+// TestShellText checks that shellText returns a single shell word, in double quotes if they preserve every character.
 func TestShellText(t *testing.T) {
 	for s, want := range map[string]string{
 		"May I have app/*.py?": `"May I have app/*.py?"`,

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestHeld checks which edits are stopped by a hold on BlueLake in the project code, and which text the agent gets.
+// TestHeld checks which edits a hold on BlueLake in the project "code" stops, and which text the agent gets.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
@@ -24,7 +24,7 @@ func TestHeld(t *testing.T) {
 		path, agent string
 		env         string
 		later       time.Duration
-		deny, warn  string // part of the text; "" if there is no text
+		deny, warn  string // part of the expected text; "" if none is expected
 	}{
 		{name: "a file that nobody claims", file: valid, path: "code/free", agent: "BlueLake", deny: says},
 		{name: "the time left", file: valid, path: "code/free", agent: "BlueLake", deny: "another 1h 30m, until 2026-01-01 13:30 UTC"},

@@ -15,12 +15,12 @@ import (
 //go:embed hook.sh
 var hookScript string
 
-// hook contains the data from which one of our hooks is generated. The hook's script contains this data, too.
+// hook contains the data from which one of our hooks is generated. The generated script also contains this data.
 type hook struct {
 	Name    string      `json:"hook"`
 	Program string      `json:"program"` // path of mailtree at the time of installation
 	Shell   []string    `json:"shell"`   // the shell that runs the earlier hook under its old name; empty if the hook is executed directly
-	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions could write several into a shared hook
+	Guards  [1]guarding `json:"guards"`  // a list, because earlier versions could put several guards into a shared hook
 }
 
 // guarding identifies the project whose claims apply.
@@ -29,7 +29,7 @@ type guarding struct {
 	Project string `json:"project"` // slug
 }
 
-// behind is the suffix that is added to the name of an earlier hook.
+// behind is the suffix that the guard appends to the name of an earlier hook.
 const behind = ".before-mailtree"
 
 const (
@@ -70,8 +70,8 @@ func sumOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseHook parses a hook's script. It returns nil for a hook that is not ours. If our hook was modified, changed is
-// true.
+// parseHook parses a hook's script. It returns nil for a hook that the guard did not write. If the guard's hook was
+// modified afterward, changed is true.
 func parseHook(data []byte) (h *hook, changed bool) {
 	text := string(data)
 	if !bytes.HasPrefix(data, []byte("#!/bin/sh\n"+marker)) {
@@ -96,10 +96,10 @@ var (
 // shellFor returns the shell that must run an earlier hook under its old name, or nil if the hook can be executed
 // directly.
 //
-// The earlier hook has been renamed, but some hooks depend on their own names. For example, husky's hooks find the
-// file to run through basename "$0" and dirname "$0". If a shell reads the script, $0 can keep the old name. However,
-// a script that compares $0 with BASH_SOURCE would then do nothing, so such a script is executed directly, like any
-// hook that is not a shell script.
+// The earlier hook has been renamed, but some hooks depend on their own names. For example, husky's hooks use
+// basename "$0" and dirname "$0" to find the file to run. If the guard passes the script to a shell, $0 can keep the
+// old name. However, a script that compares $0 with BASH_SOURCE would then do nothing. Such a script is executed
+// directly, like any hook that is not a shell script.
 func shellFor(script []byte) []string {
 	if !ownName().Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {
 		return nil

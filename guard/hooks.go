@@ -8,7 +8,8 @@ type Installed struct {
 	Store string // the store whose claims apply; "" if the hook was changed
 }
 
-// Find returns the guard's hooks in the repository. It returns the same errors as Install for the repository.
+// Find returns the guard's hooks in the repository. If the repository is missing or invalid, it returns the same
+// errors as Install.
 func Find(ctx context.Context, at Site) (all []Installed, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {

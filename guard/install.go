@@ -23,7 +23,7 @@ import (
 
 // Site specifies where a guard is or will be installed.
 type Site struct {
-	Repo string   // any path in the code repository
+	Repo string   // any folder in the code repository
 	Env  []string // environment for git
 
 	Words refusal.Words // how Status words refusals
@@ -38,12 +38,11 @@ type Setup struct {
 	Push    bool   // also install pre-push
 }
 
-// Install writes the guard's hooks and returns a sentence for each change it made. It keeps an earlier hook next to
-// ours, and our hook runs the earlier one first. A second call writes only hooks that differ. Each hook is replaced
-// atomically.
+// Install writes the guard's hooks and returns a sentence for each change it made. It renames an existing hook, which
+// the guard's hook then runs first. A second call writes only hooks that differ. Each hook is replaced atomically.
 //
-// Install returns ErrNotFound or ErrInvalid for the repository or project, ErrDenied for a hooks folder that does not
-// belong to the repository alone, and ErrConflict if another file is in the way.
+// Install returns ErrNotFound or ErrInvalid if the repository or project is missing or invalid. It returns ErrDenied
+// if the hooks folder does not belong to the repository alone, and ErrConflict if another file is in the way.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -79,7 +78,8 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) { // if pre-push is wanted, f.plan returns any other error
+	// Any other error matters only if pre-push is wanted. In that case, f.plan returns it.
+	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) {
 		return nil, err
 	}
 	if s.Push || old != nil {
@@ -118,7 +118,7 @@ func (r *repository) refuseMail(store string) error {
 	return nil
 }
 
-// notes returns what the user should know about the hooks folder.
+// notes returns sentences that the user should read about the hooks folder.
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
@@ -227,7 +227,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fileError("Cannot read the hook "+name, err)
 	}
 	switch {
-	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs its content
+	case fi.Mode()&fs.ModeSymlink != 0: // a link to another hook; only shellFor needs the content
 		data, err := f.follow(name)
 		if tree.FaultOf(err) == tree.FaultMachine {
 			return nil, nil, fileError("Cannot read the hook "+name, err)
@@ -256,7 +256,7 @@ func (f *hooksFolder) follow(name string) ([]byte, error) {
 	return os.ReadFile(full)
 }
 
-// ours parses a hook. It returns nil if the hook is not one of ours.
+// ours parses a hook. It returns nil if the guard did not write the hook.
 func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 	data, fi, err := f.read(name)
 	if err != nil || fi == nil || !fi.Mode().IsRegular() {
@@ -318,16 +318,15 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	return p, err
 }
 
-// twins reports whether the hook and the copy next to it are the same. That is the case after an interrupted
-// installation.
+// twins reports whether the hook and its renamed copy are the same, as they are after an interrupted installation.
 func (f *hooksFolder) twins(name string, a, b []byte) bool {
 	x, errX := f.root.Lstat(name)
 	y, errY := f.root.Lstat(name + behind)
 	return errX == nil && errY == nil && (os.SameFile(x, y) || x.Mode() == y.Mode() && x.Size() == y.Size() && bytes.Equal(a, b) && len(a) > 0)
 }
 
-// write carries out a plan. It first gives the existing hook a second name. If the process is killed, either the
-// earlier hook is still in place, or our hook is in place with the earlier hook next to it.
+// write carries out a plan. It first gives the existing hook a second name. If the process is killed, the folder
+// contains either the earlier hook in its place, or the guard's hook together with the renamed earlier hook.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -364,7 +363,7 @@ func (f *hooksFolder) copyAside(name string) error {
 	if old, err := f.root.Lstat(aside); err == nil {
 		is, err := f.root.Lstat(name)
 		if err != nil || os.SameFile(old, is) {
-			return err // an interrupted installation left the copy
+			return err // the copy is from an interrupted installation
 		}
 		if err := f.root.Remove(aside); err != nil { // plan has found that this copy is outdated
 			return err
@@ -376,7 +375,8 @@ func (f *hooksFolder) copyAside(name string) error {
 	return f.root.Link(name, aside)
 }
 
-// replace writes a hook atomically. The temporary name is random, so an attacker cannot place a link or a pipe there.
+// replace writes a hook atomically. The name of the temporary file is random, so an attacker cannot place a link or a
+// pipe there.
 func (f *hooksFolder) replace(name string, text []byte) error {
 	tmp := "." + name + ".mailtree-" + rand.Text()
 	w, err := f.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o755)
@@ -405,8 +405,8 @@ func (f *hooksFolder) sync() error {
 }
 
 // Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
-// change it made. It returns no error if the repository has no guard. Otherwise, it returns the same errors as
-// Install. If one of our hooks was changed, Uninstall returns ErrConflict and does nothing.
+// change it made. It returns no error if the repository has no guard, and otherwise the same errors as Install. If
+// one of the guard's hooks was changed, Uninstall returns ErrConflict and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -460,7 +460,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	return done, f.sync()
 }
 
-// remove removes one of our hooks from the given file, and restores the earlier hook.
+// remove removes one of the guard's hooks from the given file, and restores the earlier hook.
 func (f *hooksFolder) remove(name, file string) (string, error) {
 	full := safe(filepath.Join(f.dir, file))
 	before, fi, err := f.read(name + behind)

@@ -38,8 +38,8 @@ func newSite(t *testing.T) (Site, Setup) {
 	return Site{Repo: code, Env: env}, Setup{Store: store, Project: "shop", Program: "/p/mailtree"}
 }
 
-// TestInstallsAtOnce runs Install and Uninstall concurrently. It checks that after each round, the earlier hook is
-// complete in one place and nothing else is left.
+// TestInstallsAtOnce checks that after concurrent runs of Install and Uninstall, there is exactly one copy of the
+// earlier hook, and the guard's hooks are intact.
 func TestInstallsAtOnce(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")
@@ -93,8 +93,8 @@ func TestInstallsAtOnce(t *testing.T) {
 	}
 }
 
-// TestInstallWaits runs Install while the hooks folder is locked. It checks that Install can be canceled while it
-// waits, and otherwise continues once the lock is released.
+// TestInstallWaits checks that Install waits while the hooks folder is locked, can be canceled while it waits, and
+// continues once the lock is released.
 func TestInstallWaits(t *testing.T) {
 	at, s := newSite(t)
 	r, err := openRepository(t.Context(), at.Repo, at.Env)
@@ -127,8 +127,8 @@ func TestInstallWaits(t *testing.T) {
 	}
 }
 
-// TestTemporaryName creates a link and a pipe with predictable names for the temporary file of replace. It checks
-// that nothing is written through them.
+// TestTemporaryName checks that Install never writes through a link or a pipe that an attacker has created under a
+// guessed name for the temporary file.
 func TestTemporaryName(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(at.Repo, ".git", "hooks")

@@ -7,9 +7,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Other programs write hooks, too, and rename existing hooks. The pre-commit framework renames pre-commit to
-// pre-commit.legacy, and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if that name
-// is taken.
+// Other programs also write hooks and rename existing hooks. The pre-commit framework renames pre-commit to
+// pre-commit.legacy, and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if a file
+// with that name exists.
 const (
 	legacySuffix = ".legacy"
 	oldSuffix    = ".old"
@@ -45,8 +45,8 @@ func supersedes(hook, before []byte) bool {
 	return m != unmanaged && m == managerOf(before)
 }
 
-// installed finds our hook. Its file has the hook's name, or it is the file that the pre-commit framework's hook
-// runs. If our hook is not installed, file is the hook's name. If our hook was modified, changed is true.
+// installed finds the guard's hook. Its file has the hook's name, or is the file that the pre-commit framework's hook
+// runs. If the guard's hook is not installed, file is the hook's name. If it was modified, changed is true.
 func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool, err error) {
 	data, _, err := f.read(name)
 	if err != nil {
@@ -62,8 +62,8 @@ func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool
 	return name, h, changed, err
 }
 
-// stale lists the copies of our hook that another program has renamed and that nothing runs. file is the name of our
-// hook's file, even if our hook is not installed yet.
+// stale lists the copies of the guard's hook that another program has renamed and that nothing runs. file is the name
+// of the hook's file, even if the hook is not installed yet.
 func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	for _, suffix := range []string{legacySuffix, oldSuffix} {
 		moved := name + suffix
@@ -78,7 +78,7 @@ func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	return files, nil
 }
 
-// oursIfAny is like ours, but returns nil if the name belongs to something other than a file or link.
+// oursIfAny is like ours, but returns nil instead of an error if name is neither a file nor a link.
 func (f *hooksFolder) oursIfAny(name string) (h *hook, changed bool, err error) {
 	h, changed, err = f.ours(name)
 	if errors.Is(err, refusal.ErrConflict) {

@@ -15,13 +15,13 @@ type policy struct {
 	bypass  bool
 }
 
-// stops reports whether other agents' claims stop the agent. Otherwise, they only cause a warning.
+// stops reports whether other agents' claims stop the agent's change. If not, they only cause a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
 
-// readPolicy reads GUARD_UNKNOWN, GUARD_BYPASS, and the variable whose name is in mode. It returns ErrInvalid for an
-// invalid value.
+// readPolicy reads GUARD_UNKNOWN, GUARD_BYPASS, and the variable named by mode. It returns ErrInvalid for an invalid
+// value.
 func readPolicy(env []string, mode string) (p policy, err error) {
 	p.mode, p.sure, err = choice(env, mode, "block", "warn", "off")
 	if err != nil {

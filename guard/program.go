@@ -11,14 +11,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// The packages that install mailtree. release/apply writes these names.
+// The names of the packages that install mailtree. release/apply updates these constants.
 const (
 	npmPackage  = "mailtree"
 	pypiPackage = "mailtree"
 )
 
-// runners lists the programs that run a package without installing it. Each has a pattern for paths in its cache, and
-// a command that installs mailtree.
+// runners lists the programs that run a package without installing it. Each entry has a pattern for paths in the
+// runner's cache, and a command that installs mailtree.
 var runners = []struct {
 	name    string
 	cache   func() *regexp.Regexp
@@ -28,10 +28,11 @@ var runners = []struct {
 	{"uvx", lazy.Regexp(`/(archive|builds|environments)-v\d+/[^/]+/`), "uv tool install " + pypiPackage},
 }
 
-// Program returns the path with which a hook or a service should run this program. If the mailtree on the PATH is
+// Program returns the path that a hook or a service should use to run this program. If the mailtree on the PATH is
 // this program, Program returns that path, which stays valid when a newer version replaces the program. Otherwise, it
-// returns the path of the program's file. If a package runner such as npx has started the program from its cache, the
-// file may be deleted at any time. Program then returns ErrInvalid with the command that installs mailtree.
+// returns the path of the executable. If a package runner such as npx has started the program from its cache, the
+// executable may be deleted at any time. In that case, Program returns ErrInvalid with the command that installs
+// mailtree.
 func Program() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestCached checks that a program in the cache of npx or uvx is refused, with the command that installs mailtree,
-// and that an installed or built program is accepted.
+// TestCached checks that a program in the cache of npx or uvx is refused with the command that installs mailtree, and
+// that an installed or locally built program is accepted.
 func TestCached(t *testing.T) {
 	t.Parallel()
 	for path, install := range map[string]string{

@@ -19,11 +19,11 @@ import (
 type project struct {
 	tree   *tree.Tree // open
 	name   string     // in the form that a tool call uses
-	folder string     // the folder of the working tree that claims are relative to, with slashes; "": the top
+	folder string     // the project's folder, relative to the top of the working tree, with slashes; "": the top
 }
 
 // projects opens the question's project, and every other project whose folder is in the working tree. The caller must
-// close them, even after an error.
+// close the returned projects, even after an error.
 func (c *check) projects(ctx context.Context) (all []project, err error) {
 	dir, err := filepath.Abs(c.q.Dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	return all, nil
 }
 
-// placed is the working tree of a check, with the store's projects and other clones.
+// placed is the working tree of a check, with the names of the store's projects and the other clones.
 type placed struct {
 	repo.Place
 	others repo.Folders
@@ -131,8 +131,8 @@ func (in *placed) relative(top, path string) (rel string, ok bool, err error) {
 	return in.others.Relative(here.Path, path)
 }
 
-// noProject rewords the error from opening a code base's project if the caller specified no project. In that case, an
-// ErrNotFound must not suggest specifying another one. noProject returns any other error unchanged.
+// noProject rewords an ErrNotFound from opening the project of a code base. Because the caller specified no project,
+// the error must not suggest specifying a different one. noProject returns any other error unchanged.
 func noProject(err error) error {
 	var e *refusal.Error
 	if !errors.Is(err, refusal.ErrNotFound) || !errors.As(err, &e) {
@@ -144,7 +144,8 @@ func noProject(err error) error {
 	return &own
 }
 
-// adoptInstalled sets the question's store and project to those of the installed guard, if there is one.
+// adoptInstalled sets the question's store and project to those of the installed guard, unless there is none or the
+// caller specified another store.
 func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	if g := installedIn(ctx, dir, c.q.Env); g != nil && (!c.q.Fixed || g.Store == c.q.Store) {
 		c.q.Store, c.q.Project = g.Store, g.Project
@@ -160,8 +161,8 @@ func Enforced(ctx context.Context, dir, store string, env []string) (slug string
 	return ""
 }
 
-// installedIn returns the project that the guard in dir's repository enforces. It returns nil if no guard is
-// installed or the guard cannot be read.
+// installedIn returns the store and project whose claims the guard in dir's repository enforces. It returns nil if no
+// guard is installed or the guard cannot be read.
 func installedIn(ctx context.Context, dir string, env []string) *guarding {
 	r, err := openRepository(ctx, dir, env)
 	if err != nil {

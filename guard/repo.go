@@ -17,13 +17,13 @@ import (
 type repository struct {
 	git    *git
 	top    string // its working tree
-	common string // the .git folder that all worktrees of the repository share; links are resolved
+	common string // the .git folder shared by all worktrees of the repository; links are resolved
 	hooks  string // links are resolved as far as the path exists
 	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place is the location of a hooks folder.
+// place says where a hooks folder is.
 type place int
 
 const (
@@ -44,7 +44,7 @@ func denied(format string, args ...any) error {
 	return &refusal.Own{Kind: refusal.ErrDenied, Text: fmt.Sprintf(format, args...)}
 }
 
-// notGuardable returns a refusal for a repository that cannot be guarded.
+// notGuardable returns a refusal for a path whose repository cannot be guarded.
 func notGuardable(what refusal.What, path string) *refusal.Error {
 	return &refusal.Error{What: what, Field: refusal.Repository, Name: path}
 }
@@ -135,7 +135,7 @@ func below(p, dir string) bool {
 }
 
 // writable returns an error for a hooks folder that Git tracks or that does not belong to this repository alone. The
-// error contains a line that a user can add to the hooks in such a folder.
+// error contains a line that the user can add to the hooks in such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
 	const line = "Add this line yourself at the end of %s and of pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)

@@ -22,7 +22,7 @@ import (
 // mostPaths is the maximum number of claims in a report, and of files listed for each claim.
 const mostPaths = 10
 
-// report prints the result of a check. Names and other texts are untrusted, so report escapes characters that could
+// report prints the result of a check. Names and other texts are untrusted, so it escapes characters that could
 // control the terminal.
 type report struct {
 	w   io.Writer
@@ -32,7 +32,7 @@ type report struct {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(r.w, format+"\n", args...) }
 
-// doing returns a word for the action that is checked.
+// doing returns a verb for the action being checked.
 func (q *Question) doing() string {
 	switch {
 	case len(q.Paths) > 0:
@@ -47,7 +47,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check failed, and what happens now.
+// unchecked prints that the check could not be made, and whether the change passes anyway.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -128,7 +128,7 @@ func (r *report) override() {
 	}
 }
 
-// asker prints which agent the guard assumes the caller to be, if that may be wrong.
+// asker prints which agent the guard takes the caller for, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -164,8 +164,8 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// asks returns one command for each holder and project. The command asks the holder for its claims. The commands are
-// quoted for the caller's shell.
+// asks returns one command for each holder and project, quoted for the caller's shell. The command sends the holder a
+// message that asks for its claims.
 func (r *report) asks(all []Blocked) (commands []string) {
 	type holder struct{ agent, project string }
 	patterns := map[holder][]string{}
@@ -185,7 +185,7 @@ func (r *report) asks(all []Blocked) (commands []string) {
 	return commands
 }
 
-// ask returns a command that asks an agent for the claims on patterns.
+// ask returns a command that sends an agent a message asking for its claims on patterns.
 func (r *report) ask(agent, project string, patterns []string) string {
 	return r.message(agent, project, "May I have "+strings.Join(patterns, ", ")+"?")
 }
@@ -213,8 +213,8 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags that specify a command's store and project, if the command would otherwise use different
-// ones.
+// where returns the flags --store and --project, each only if a command would otherwise use a different store or
+// project.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)
@@ -225,7 +225,7 @@ func (r *report) where(project string) (flags string) {
 	return flags
 }
 
-// command returns the shell word that runs mailtree.
+// command returns the shell word with which the user can run mailtree.
 func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"

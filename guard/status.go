@@ -15,8 +15,8 @@ import (
 )
 
 // Status describes the guard in the repository, one fact per line, and reports whether the guard works. The guard
-// works if pre-commit and pre-merge-commit are guarded and nothing prevents the guard from checking. Status returns
-// the same errors as Install for the repository.
+// works if pre-commit and pre-merge-commit are guarded and nothing prevents the guard from checking. If the
+// repository is missing or invalid, Status returns the same errors as Install.
 func Status(ctx context.Context, at Site) (lines []string, works bool, err error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *status) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// bad is like add, for a fact that prevents the guard from working.
+// bad is like add, but for a fact that keeps the guard from working.
 func (s *status) bad(format string, args ...any) {
 	s.works = false
 	s.add(format, args...)
@@ -113,7 +113,7 @@ func (s *status) missing(name, format string, args ...any) {
 	}
 }
 
-// guards describes the program, store and project of a hook.
+// guards adds facts about the program, store and project of a hook.
 func (s *status) guards(h *hook) {
 	if g := h.Guards[0]; !s.seen[g] {
 		s.seen[g] = true

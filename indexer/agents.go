@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns of an agent, including the time of its last activity. That is the newest time among
-// its inception, sent messages, marks and claims.
+// agentColumns are the columns of an agent. The time of its last activity is the newest time among its inception,
+// sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the end of a query, from FROM on, that selects the newest message that an agent has sent.
+// lastSent is the tail of a query, starting at FROM, that selects the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
@@ -66,7 +66,7 @@ func (x *Index) Held(ctx context.Context, slug string) ([]index.AgentRow, error)
 	return x.agents(ctx, shortColumns, "a.pid = ? AND a.hold <> '' ORDER BY a.name", x.pid(slug))
 }
 
-// ProjectsWith finds the projects that contain an agent, thread or message with that name: see index.Index.
+// ProjectsWith finds the projects that contain an agent, thread or message with the given name: see index.Index.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
 	switch what {

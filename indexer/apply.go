@@ -18,7 +18,7 @@ type stored struct {
 	urgent, asks   bool
 }
 
-// letter is a message that a batch touches, before and after the change.
+// letter is a message that a batch affects, with its state before and after the change.
 type letter struct {
 	id      string
 	message                 // the message derived from its current files
@@ -32,7 +32,7 @@ type letter struct {
 	words   string // the message's facets
 }
 
-// apply writes the rows for the observations. For each touched message, it deletes the rows that may have changed,
+// apply writes the rows for the observations. For each affected message, it deletes the rows that may have changed,
 // and inserts the rows that derive returns.
 func (b *batch) apply() error {
 	letters, err := b.letters()
@@ -50,8 +50,8 @@ func (b *batch) apply() error {
 	return nil
 }
 
-// letters collects the messages that the observations concern. If the content of a file is needed and has not been
-// read yet, letters reads it. If that file has changed in the meantime, letters adds an observation to the batch.
+// letters collects the messages whose files were observed. If a file's content is needed and has not been read yet,
+// letters reads the file. If that file has changed in the meantime, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
 	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
@@ -115,7 +115,7 @@ func (b *batch) letters() ([]*letter, error) {
 }
 
 // content sets a message's new content if it differs from the content in the tables. It returns false if the file's
-// bytes have changed in the meantime or the file cannot be read. In both cases, content has changed the batch's
+// bytes have changed in the meantime or the file cannot be read. In both cases, content also updates the batch's
 // observations.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source
@@ -160,8 +160,8 @@ func (b *batch) loadLetters(byID map[string]*letter) error {
 	})
 }
 
-// files writes the rows of files. It deletes rows last. Otherwise, a trigger could drop a folder or agent that gets
-// new files in the same batch.
+// files writes the rows of the table files. It deletes rows last. Otherwise, a trigger could drop a folder or agent
+// that gets new files in the same batch.
 func (b *batch) files([]*letter) error {
 	var put []*file
 	for _, lk := range slices.Concat(b.stats, b.order) {

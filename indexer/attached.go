@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// attachedText is SQL for the agents that have a copy of a message with a given attachment. The full-text index finds
-// the messages by a facet. Then a comparison with the header makes the match exact.
+// attachedText is a query for the agents that have a copy of a message with a given attachment. The full-text index
+// finds candidate messages by a facet. A comparison with the header then makes the match exact.
 const attachedText = "SELECT DISTINCT a.name FROM (SELECT rowid AS r FROM search WHERE search MATCH ?1) h " +
 	"CROSS JOIN messages m ON m.row = h.r " +
 	"CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' CROSS JOIN agents a ON a.aid = f.aid " +

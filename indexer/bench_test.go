@@ -16,7 +16,8 @@ import (
 // These benchmarks measure only the index, without file creation, history or HTTP. Packages mcp, maildir and
 // cmd/mailtree have the end-to-end benchmarks. See README, Speed.
 
-// benchFile returns the index file of m. The file is next to the tree, and the index of an earlier run is reused.
+// benchFile returns the path of m's index file, which is next to the tree. If an earlier run has built the index,
+// benchFile reuses it.
 func benchFile(b *testing.B, m bulk.Mail) string {
 	b.Helper()
 	store := m.Store(b)
@@ -41,7 +42,7 @@ func benchIndex(b *testing.B, m bulk.Mail) *Index {
 	return x
 }
 
-// BenchmarkRebuild builds the index of a tree from its files.
+// BenchmarkRebuild measures building the index of a tree from its files.
 func BenchmarkRebuild(b *testing.B) {
 	for _, n := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -63,8 +64,8 @@ func BenchmarkRebuild(b *testing.B) {
 	}
 }
 
-// BenchmarkIngest measures the cost of ingesting a group of sends. It passes only the files' names, as for a user's
-// edits, or also the bytes, as for the server's own writes.
+// BenchmarkIngest measures the cost of ingesting a group of sends. "names" passes only the files' names, as for a
+// user's edits. "written" also passes the bytes, as for the server's own writes.
 func BenchmarkIngest(b *testing.B) {
 	for _, group := range []int{1, 64} {
 		b.Run(fmt.Sprintf("names/group=%d", group), func(b *testing.B) { benchIngest(b, group, false) })
@@ -123,7 +124,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes returns the amounts of mail for the benchmarks. The results must not depend on the amount.
+// benchSizes returns the amounts of mail that the benchmarks run with. The results must not depend on the amount.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():
@@ -134,7 +135,7 @@ func benchSizes(b *testing.B) []bulk.Mail {
 	return []bulk.Mail{{Messages: 100_000}, {Messages: 1_000_000, Linked: true}}
 }
 
-// BenchmarkInbox reads a page of 20 unread messages in one agent's inbox.
+// BenchmarkInbox measures reading a page of 20 unread messages in one agent's inbox.
 func BenchmarkInbox(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {
@@ -148,8 +149,8 @@ func BenchmarkInbox(b *testing.B) {
 	}
 }
 
-// BenchmarkSearch reads a page of 20 results with snippets, newest first. "floor" is a query that finds nothing. No
-// other query can be faster.
+// BenchmarkSearch measures reading a page of 20 results with snippets, newest first. The query "floor" finds nothing,
+// so its time is a lower bound.
 func BenchmarkSearch(b *testing.B) {
 	hour := bulk.Start().Add(time.Hour).Format(time.RFC3339)
 	queries := []struct{ name, text string }{
@@ -217,7 +218,7 @@ func timed(b *testing.B, query func() (int, error)) {
 	each.Report(b, "")
 }
 
-// BenchmarkReconcile compares a tree with an index that is up to date, as the server does at every start.
+// BenchmarkReconcile measures comparing a tree with an up-to-date index, as the server does at every start.
 func BenchmarkReconcile(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -68,8 +68,8 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// TestBoxCost checks that a page is read from an index, in the index's order. Nothing is sorted, and no other copies
-// are read. Invariant I11.
+// TestBoxCost checks that SQLite reads a page from an index, in the index's order, without sorting and without
+// reading any other copies. Invariant I11.
 func TestBoxCost(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t)
@@ -84,7 +84,8 @@ func TestBoxCost(t *testing.T) {
 	}
 }
 
-// TestFilesCost checks that the files of a message are found without reading other files. Invariant I11.
+// TestFilesCost checks that SQLite finds the files of a message without reading the rows of other files. Invariant
+// I11.
 func TestFilesCost(t *testing.T) {
 	t.Parallel()
 	steps := strings.Join(planOf(t, openIndex(t), filesQuery, 1, `["m.md"]`), "\n")

@@ -9,12 +9,12 @@ import (
 )
 
 // By default, SQLite runs a checkpoint as part of the first commit that finds a thousand pages in the log. Such a
-// checkpoint syncs twice, and every caller has to wait for that commit. Therefore, a goroutine runs checkpoints
+// checkpoint syncs twice, and every caller has to wait for the commit. Therefore, a goroutine runs checkpoints
 // concurrently with the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can
-// copy it. Checkpoints are rare, so a page that many messages change is copied only once for all of them.
+// copy it. Checkpoints are rare, so a page that is changed by many messages is copied only once.
 const (
 	checkpointFiles  = 4096     // files ingested between two checkpoints
-	transactionFiles = 8        // the cost of a transaction, counted as files
+	transactionFiles = 8        // the cost of a transaction, expressed as a number of files
 	checkpointPages  = 32 << 10 // number of pages in the log (64 MiB) at which the writer waits
 )
 
@@ -59,8 +59,8 @@ func (x *Index) checkpointNow() error {
 // the log.
 func passive(db *sql.DB) (pages int, err error) {
 	var busy, done int
-	// passive does not use a caller's context, because a checkpoint may outlive the batch that starts it. Close waits
-	// for the checkpoint.
+	// The query does not use a caller's context, because a checkpoint may outlive the batch that starts it. Close
+	// waits for the checkpoint.
 	err = db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &pages, &done)
 	return pages, err
 }

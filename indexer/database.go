@@ -23,7 +23,7 @@ import (
 //go:embed schema.sql
 var schema string
 
-// edition counts the changes to schema.sql and to the meaning of its columns.
+// edition is the version of schema.sql. Increment it whenever the schema or the meaning of a column changes.
 const edition = 27
 
 // schemaVersion is the PRAGMA user_version of an index that this program can use. It also depends on the header keys
@@ -31,8 +31,7 @@ const edition = 27
 var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
 // The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There are
-// only a few readers, because reading an 8 MiB body keeps several copies of the body in memory, outside Go's memory
-// limit.
+// only a few readers, because a reader keeps several copies of an 8 MiB body in memory, outside Go's memory limit.
 const (
 	writeCache = 32 << 10
 	readCache  = 6 << 10
@@ -43,10 +42,10 @@ const (
 // changes to about twenty pages, and SQLite writes whole pages.
 const newPages = "PRAGMA page_size = 2048;"
 
-// errStale means that this version cannot use the file as an index. Open then replaces the file.
+// errStale means that this version of the program cannot use the file as an index. Open then replaces the file.
 var errStale = errors.New("the index cannot be used")
 
-// errVersion is an errStale. It means that the index is intact, but another version of the program created it.
+// errVersion wraps errStale. It means that the index is intact, but was created by another version of the program.
 var errVersion = fmt.Errorf("%w: it is from another version", errStale)
 
 // IsLocked reports whether an error from an Index means that another program has locked the database.
@@ -78,8 +77,8 @@ func open(ctx context.Context, path string, existing bool) (db *sql.DB, fresh bo
 	return db, fresh, nil
 }
 
-// private creates the database file if it is missing. Only its owner can access it. SQLite creates its other files
-// with the same mode.
+// private creates the database file, accessible only to its owner, if the file is missing. SQLite creates its other
+// files with the same mode.
 func private(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -129,8 +128,8 @@ func prepare(ctx context.Context, db *sql.DB, existing bool) (fresh bool, err er
 	return false, writable(ctx, db)
 }
 
-// writable returns an error if the index cannot be written. SQLite itself would open the database read-only, and
-// transactions could still begin.
+// writable returns an error if the index cannot be written. Without this check, SQLite would open the database
+// read-only, and transactions could still begin.
 func writable(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; PRAGMA user_version = %d; ROLLBACK", schemaVersion)); err != nil {
 		return fmt.Errorf("cannot write the index: %w", diskFault(err))
@@ -190,7 +189,7 @@ func schemaParts() (tables, indexes string) {
 	return tables, "-- indexes" + indexes
 }
 
-// diskFault adds the disk's errno to SQLite's error, so that callers can distinguish a full disk from other errors.
+// diskFault adds the matching errno to SQLite's error, so that callers can distinguish a full disk from other errors.
 func diskFault(err error) error {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

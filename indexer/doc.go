@@ -4,11 +4,11 @@
 // # One entry point
 //
 // Ingest takes the names of files. A batch examines each file (look.go), compares the file with its row, and writes
-// the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three end
-// in batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files.
-// The batch deletes the rows of each message that an observation concerns, and inserts the derived rows. Text is
-// added to the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the
-// order of arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
+// the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three
+// call batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files.
+// The batch deletes the rows of each message whose files were observed, and inserts the derived rows. Text is added
+// to the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of
+// arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
 //
 // # The tables (schema.sql), one example row each
 //
@@ -46,8 +46,8 @@
 //
 // The cost of a send depends on the number of database pages that it writes, not on the number of bytes. The three
 // files of a message have the same name, so their rows in the table files are on one page, and pages are small. If
-// files disappear from a folder, only the folder's count shows that. To find out which files are gone, the index
-// scans all of the project's rows in files.
+// files disappear from a folder, the index notices only that the folder's count is too high. To find out which files
+// are gone, it scans all of the project's rows in files.
 //
 // # Invalid and other files
 //

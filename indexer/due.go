@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// threadOf is SQL for the thread of a message m. If m has no thread id, the thread is m's own id.
+// threadOf is SQL for the thread id of message m. If m has no thread id, the result is m's own id.
 const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 
-// dueColumns are the columns of a message m that the queries below select first.
+// dueColumns are the leading columns of the queries below. They describe message m.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
 // receivedText lists the deliveries that may be waiting for an agent. No row matches more than one of its parts.
@@ -30,8 +30,8 @@ func receivedPart(by, where string) string {
 }
 
 // owedText lists an agent's sent messages that other agents still have to acknowledge, with these agents' names. If
-// ?4 is set, it considers only recipients in to and cc. Agents of other projects are included, by address. Their
-// copies c are in their own projects.
+// ?4 is set, it considers only recipients in to and cc. Agents of other projects are included, identified by address.
+// Their copies c are in their own projects.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
@@ -80,8 +80,8 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 	return slices.Concat(received, owed, sent), err
 }
 
-// repliedText selects, for each message, whether agent ?2 wrote to the message's sender in its thread later, and whether
-// anyone other than the sender wrote there.
+// repliedText selects two flags for each message: whether agent ?2 later wrote to the message's sender in the same
+// thread, and whether anyone other than the sender later wrote in that thread.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2 AND " + toSender + "), " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
@@ -127,7 +127,8 @@ func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (
 	return all, err
 }
 
-// outlineText describes the threads of messages. The subject comes from the row with min(t.row).
+// outlineText selects a description of the thread of each message. SQLite takes the subject from the row with
+// min(t.row).
 const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(t.row), t.subject, count(*), " +
 	"sum(CASE WHEN instr(t.rest, '\"attachments\"') THEN json_array_length(t.rest, '$.attachments') ELSE 0 END) " +
 	"FROM json_each(?2) j CROSS JOIN messages m ON m.row = j.value CROSS JOIN messages t ON t.row IN (" +

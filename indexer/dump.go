@@ -16,8 +16,8 @@ import (
 // project and key.
 type table struct{ name, query string }
 
-// dumped lists the tables of the dump. They omit row numbers, stamps, positions in the feed and the times at which
-// files were read. A stray is a delivery whose agent or message is missing. A correct index has no strays.
+// dumped lists the tables of the dump. The queries omit row numbers, stamps, positions in the feed and the times at
+// which files were read. A stray is a delivery whose agent or message is missing. A correct index has no strays.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
 	{"folder", "SELECT p.slug, o.path, json_array('folder', p.slug, o.path, o.files, o.messages) FROM folders o JOIN projects p USING (pid)"},
@@ -45,7 +45,7 @@ var dumped = []table{
 		"WHERE a.aid = abs(d.box)) OR NOT EXISTS (SELECT 1 FROM messages m WHERE m.row = d.row)"},
 }
 
-// kindName is SQL for the name of a file's kind.
+// kindName returns SQL for the name of a file's kind.
 func kindName() string {
 	var b strings.Builder
 	b.WriteString("CASE f.kind")
@@ -56,7 +56,8 @@ func kindName() string {
 }
 
 // Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees always
-// produce equal bytes, no matter how they came about. Dump reads one state of the index and does not block writers.
+// produce equal bytes, no matter how the trees were created. Dump reads one state of the index and does not block
+// writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for text, err := range x.lines(ctx) {

@@ -16,7 +16,7 @@ import (
 // the few facts from which derive builds deliveries without rereading the file.
 type file struct {
 	path   string
-	fol    int64 // number of its folder; 0 until the folder is stored
+	fol    int64 // number of the file's folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
 	id     string    // id of a message, copy or mark; "" for other files, or if the path is not valid
@@ -30,9 +30,8 @@ type file struct {
 }
 
 // stampOf returns a hash of a file's state: its size, times and inode. If the index ignores the file's content, the
-// hash omits the ctime, because a mode change would change the ctime. The stamp is odd if the state proves the
-// content, which means that the file cannot have changed without changing its state. If the stamp is even, the next
-// observation rereads the file.
+// hash omits the ctime, because a mode change would change the ctime. An odd stamp means that the content cannot have
+// changed if the state is still the same. If the stamp is even, the next observation rereads the file.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -48,7 +47,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the state in which the file was read. The argument at is a time before the read, in Unix nanoseconds.
+// read records the file's state when it was read. The argument at is a time before the read, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -56,7 +55,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file's content has not changed since it was read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether the index would treat f and g, two observations of the same path, the same.
+// says reports whether f and g, two observations of the same path, mean the same to the index.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -93,7 +92,7 @@ func locate(p string) format.Place {
 	return pl
 }
 
-// makesAgent returns the agent that exists because of this file, or "".
+// makesAgent returns the agent whose existence this file implies, or "".
 func (f *file) makesAgent() string {
 	switch f.kind {
 	case format.KindProfile, format.KindStatus, format.KindHold, format.KindInbox, format.KindRead, format.KindAck,
@@ -105,7 +104,7 @@ func (f *file) makesAgent() string {
 	return ""
 }
 
-// filePath is SQL for the path of a file f in its folder o.
+// filePath is SQL for the path of file f in folder o.
 const filePath = "CASE o.path WHEN '.' THEN f.name ELSE o.path || '/' || f.name END"
 
 // fileColumns are the columns that scanFile reads.

@@ -28,8 +28,7 @@ func pageSize(n int) int {
 
 const (
 	deliveryColumns = copyPath + ", d.fact, d.read, d.read_at, d.ack, d.ack_at, d.archived"
-	// copyPath is SQL for the path of a delivery d's copy. The path is "" if fol is 0, which means that there is no
-	// copy.
+	// copyPath is SQL for the path of delivery d's copy. If fol is 0, there is no copy, and the path is "".
 	copyPath = ", ifnull((SELECT path FROM folders WHERE fol = d.fol) || '/' || m.id || '.md', '')"
 )
 
@@ -80,7 +79,7 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 
 // awaitingText lists the messages that are waiting for an acknowledgement. Both halves of the query use a partial
 // index, so the cost depends on the number of waiting messages, not on the total number of messages. The query reads
-// the table messages only for the rows of the page, and for copies in other projects.
+// the table messages only for the rows on the page, and for copies in other projects.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
 	"SELECT row, fol, fact, read, read_at, ack, ack_at, archived " +
 	"FROM deliveries INDEXED BY deliveries_awaiting WHERE box = " + agentID + " AND asks = 1 AND ack = 0 AND row < ?3 " +
@@ -186,7 +185,7 @@ func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies in descending order of their file names: see index.Index.
+// Box lists copies in descending order of file name: see index.Index.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}

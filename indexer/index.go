@@ -23,7 +23,7 @@ type Config struct {
 	Log  *slog.Logger     // nil: discarded
 	Now  func() time.Time // nil: time.Now; used only for the times of changes and file stamps
 
-	// Existing makes Open fail if the file is missing, damaged or from another version. The file then stays
+	// Existing makes Open fail if the file is missing, damaged or from another version. In that case, the file stays
 	// unchanged.
 	Existing bool
 }
@@ -150,7 +150,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	x.write.Lock()
 	defer x.write.Unlock()
 	if p := x.project(slug); p != nil {
-		if p.tree != tree { // p.tree is closed: opening the project failed after the first Attach
+		if p.tree != tree { // p.tree is closed, because opening the project failed after the first Attach
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.projects[slug] = &project{p.pid, slug, tree}
@@ -195,7 +195,7 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 	return nil
 }
 
-// Retain drops the rows of every project that is not in slugs, because its tree is gone from the store.
+// Retain drops the rows of every project that is not in slugs, because the project's tree is gone from the store.
 // Call Retain after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()
@@ -243,7 +243,8 @@ func (x *Index) attached(slug string) []*project {
 	return all
 }
 
-// stmt prepares text once. database/sql prepares it again on each connection that runs it.
+// stmt returns the prepared statement for text, and prepares it on first use. database/sql prepares it again on each
+// connection that runs it.
 func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	x.prepare.Lock()
 	defer x.prepare.Unlock()
@@ -300,7 +301,7 @@ type view struct {
 }
 
 // view starts a view for queries with these texts. The caller must close the view. The queries are prepared before
-// the view takes a connection, because a caller that already has a connection must not wait for a second one.
+// the view takes a connection, because a caller that holds a connection must not wait for a second one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

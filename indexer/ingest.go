@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows that come from the files at paths: see index.Index. If another program modifies a file in
-// written at the same time, the watcher reports the file, and another Ingest follows.
+// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies one of the
+// files in written at the same time, the watcher reports that file, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -45,7 +45,7 @@ type batch struct {
 	p   *project
 	w   *writer
 	l   *observer
-	new bool // the index has no rows for these files and their messages, so the batch reads no rows
+	new bool // the index has no rows for these files and their messages yet, so the batch reads none
 
 	known  map[string]*file        // rows in the tables, by path
 	loaded map[string]bool         // ids of the messages whose files are all in known
@@ -132,8 +132,8 @@ func (b *batch) visit(ctx context.Context, p string) error {
 }
 
 // visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
-// folder is gone, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of all of
-// the project's files. So it reads them only if the index has more files in the folder than the visits found.
+// folder is gone, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of all files
+// in the project. It therefore reads them only if the index has more files in the folder than the visits found.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -185,7 +185,7 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for a name in a list that listed has encoded.
+// given is SQL for a name in a list encoded by listed.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
 // listed encodes a list of names for json_each. The names are in hex, because JSON cannot represent a name that is
@@ -203,7 +203,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// look examines p once per batch and records any difference.
+// look examines p once per batch and records any difference from the index.
 func (b *batch) look(p string) *observation {
 	lk := b.seen[p]
 	if lk == nil {
@@ -239,7 +239,8 @@ func (b *batch) noteLook(lk *observation) {
 	b.seen[lk.path] = lk
 }
 
-// again reads p even if its stamp is unchanged, because the batch needs its content. It records any difference.
+// again reads p even if its stamp is unchanged, because the batch needs its content. It records any difference from
+// the index.
 func (b *batch) again(p string) *observation {
 	if lk := b.seen[p]; lk != nil && !lk.same {
 		return lk
@@ -251,8 +252,8 @@ func (b *batch) again(p string) *observation {
 	return lk
 }
 
-// leaveOut drops the observations of a message, because err prevented its content from being read. The message's rows
-// do not change.
+// leaveOut drops all observations of a message whose content could not be read because of err. The message's rows do
+// not change.
 func (b *batch) leaveOut(id string, err error) {
 	isOf := func(lk *observation) bool {
 		f := lk.file

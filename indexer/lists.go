@@ -35,7 +35,7 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 	})
 }
 
-// filesQuery is SQL for the files of a message.
+// filesQuery selects the paths of a message's files.
 const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
 	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
@@ -49,7 +49,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists up to most files that have problems, ordered by path: see index.Index.
+// Problems lists at most the given number of files that have problems, ordered by path: see index.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"

@@ -17,7 +17,7 @@ type observation struct {
 	path       string
 	file       *file // nil: there is no such file, or the path is a folder
 	folder     bool
-	same       bool  // the stamp proves that nothing changed, or the file is unreadable; file is nil
+	same       bool  // the stamp proves that nothing changed, or the file is unreadable; in both cases, file is nil
 	unreadable error // the machine fault that prevented the observation; nil: none
 
 	msg     *format.Message
@@ -66,7 +66,7 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 // at examines p. The argument known is p's row in the index, or nil if there is none.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a bug in a caller could pass the path of a folder that contains mail. Such a path is treated as if there
+	// Only a caller with a bug passes the path of a folder that contains mail. Such a path is treated as if there
 	// were no file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
@@ -113,7 +113,7 @@ func (l *observer) at(p string, known *file) *observation {
 	return l.read(f, now)
 }
 
-// limit returns the maximum size, in bytes, of a file of kind k. A larger file may have come from another machine.
+// limit returns the maximum size, in bytes, of a file of kind k. A file from another machine may be larger.
 func (l *observer) limit(k format.Kind) int64 {
 	if isMessage(k) {
 		return l.tree.MaxFile()
@@ -247,7 +247,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	// The folder may not be accessible, or the name may be impossible. A walk would not find the file either.
+	// The folder may be inaccessible, or the name invalid. A walk would not find the file either.
 	default:
 		return &observation{path: f.path}
 	}
@@ -268,7 +268,8 @@ func cause(err error) error {
 	return err
 }
 
-// real reports whether dir is a folder and its path contains no symbolic links. An error means a machine fault.
+// real reports whether dir is a folder whose path contains no symbolic links. It returns an error only for a machine
+// fault.
 func (l *observer) real(dir string) (bool, error) {
 	if dir == "." {
 		return true, nil

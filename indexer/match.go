@@ -13,7 +13,7 @@ import (
 // match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // only the words; "" if the words only exclude messages or there are none
+	user   string // only the words; "" if there are none, or if they only exclude messages
 	prefix bool   // the search may take a long time: see hasSlowPrefix
 }
 
@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether e contains words to search for, not only words to exclude.
+// finds reports whether e contains words to search for, as opposed to only words to exclude.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -77,8 +77,8 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether e can match only messages with a facet that occurs in e. Such a facet identifies the
-// project.
+// ownFacet reports whether e requires some facet. If so, e matches only messages of the project, because every facet
+// identifies its project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -91,7 +91,7 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the filter for the importance that has no facet, because nearly all messages have it.
+// normal is the filter for normal importance, which has no facet, because nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
 // render converts an expression to FTS5's query language, which has no unary NOT.

@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// messageColumns are the columns that scanMessage reads. In a query, a body column follows them. The query reads a
-// short body with the message's row. A longer body is read later, in pieces, when the caller knows how much room is
-// left in the response.
+// messageColumns are the columns that scanMessage reads. In a query, they are followed by a body column. A short body
+// is read together with the message's row. A longer body is read later, in pieces, when the caller knows how much
+// room is left in the response.
 const (
 	messageColumns = "m.row, m.id, m.thread, m.sender, m.tos, m.ccs, m.created, m.importance, m.ack, m.in_reply_to, m.message_id, m.key, " +
 		"m.auth, m.door, m.rest, m.digest, m.question, " + messagePath + ", m.subject, octet_length(m.body)"
@@ -61,15 +61,15 @@ func takeAll[T any](ctx context.Context, from reader, rows []T, of func(*T) *ind
 	return rows, nil
 }
 
-// inColumns are the header keys that are not in the column rest. Most of them have their own column, because queries
-// use them. The key bcc has no column, because the index must not reveal recipients of blind copies. All other keys are
-// in the column rest.
+// inColumns lists the header keys that are not stored in the column rest. All of them except bcc have their own
+// column, because queries use them. The key bcc has no column, because the index must not reveal recipients of blind
+// copies.
 var inColumns = []string{
 	"id", "thread_id", "from", "to", "cc", "bcc", "subject", "created", "importance", "ack_required", "in_reply_to", "message_id", "key",
 	"auth", "door",
 }
 
-// rest reads the column rest into a message.
+// rest scans the column rest into a message.
 type rest struct{ m *format.Message }
 
 func (r rest) Scan(text any) error {
@@ -170,13 +170,13 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads up to most bytes of each body, and up to total bytes of all bodies together. If a body is cut
-// off, BodyNext is the offset of the rest, which is at least 1.
+// takeBeginnings reads the beginnings of bodies, each up to most bytes long, and up to total bytes together. If a
+// body is cut off, BodyNext is the offset of the rest, which is at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
 		n := min(m.BodyBytes, most, total)
-		if int64(len(m.Body)) != n { // a shorter body came with its row
+		if int64(len(m.Body)) != n { // a shorter body was read with its row
 			text, err := readBody(ctx, from, m.Cursor, 0, n)
 			if err != nil {
 				return err
@@ -190,7 +190,7 @@ func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, m
 	return nil
 }
 
-// Keyed finds messages by their sender's key: see index.Index.
+// Keyed finds messages by the key that their sender gave them: see index.Index.
 func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.MessageRow, error) {
 	if key == "" {
 		return []index.MessageRow{}, nil
@@ -206,7 +206,8 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.Mess
 	})
 }
 
-// IDKeyed finds a message by its sender's key, among the messages that an agent sent or received: see index.Index.
+// IDKeyed finds a message, among those that an agent sent or received, by the key that its sender gave it: see
+// index.Index.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil

@@ -23,7 +23,7 @@ import (
 
 var testStart = time.Date(2025, 10, 23, 15, 0, 0, 0, time.UTC)
 
-// desk is a tree with an index.
+// desk is a project's tree together with its index.
 type desk struct {
 	*Index
 	t    *testing.T
@@ -34,7 +34,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	d := &desk{Index: openIndex(t), t: t, dir: t.TempDir()}
-	d.patience = time.Minute // tests do not measure time
+	d.patience = time.Minute // searches must not time out on a slow machine
 	d.tree = openTree(t, d.dir)
 	attach(t, d.Index, "p", d.tree)
 	return d
@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany checks that more callers than there are connections can read at once from an index that has not
-// been read before. The callers must wait for each other, but not forever.
+// TestInboxOfMany checks that more callers than there are connections can read an inbox at once from a newly opened
+// index. The callers must wait for each other without a deadlock.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -128,7 +128,8 @@ func TestInboxOfMany(t *testing.T) {
 	all.Wait()
 }
 
-// TestInbox checks that order, pages, filters, marks, counts and changes agree.
+// TestInbox checks that the order, pages, filters, marks and counts of an inbox agree with each other and with the
+// feed of changes.
 func TestInbox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -187,8 +188,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies checks that many messages with exactly the same time all get rows quickly, and that each of them is listed
-// once.
+// TestTies checks that many messages with exactly the same time all get row numbers after few tries, and that each
+// message is listed once.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000
@@ -227,8 +228,8 @@ func TestTies(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": d.tree})
 }
 
-// TestProjects checks that equal ids in two projects do not affect each other, and that a dropped project leaves
-// nothing behind.
+// TestProjects checks that messages with the same id in two projects do not affect each other, and that a dropped
+// project leaves no rows behind.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -266,9 +267,9 @@ func TestProjects(t *testing.T) {
 	verify(t, d.Index, map[string]*tree.Tree{"p": one})
 }
 
-// TestDamaged checks that a file that is damaged or from another version is recreated, and that Rebuild produces the
-// same result as Reconcile. The log must warn about damage, but not about another version, because that is normal after
-// an upgrade.
+// TestDamaged checks that an index file that is damaged or from another version is recreated, and that Rebuild
+// produces the same result as Reconcile. The log must warn about damage, but not about another version, which is
+// normal after an upgrade.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -322,7 +323,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// otherVersion creates an intact database of another version of the program.
+// otherVersion creates an intact database with the version number of another version of the program.
 func otherVersion(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

@@ -24,7 +24,7 @@ type world struct {
 	dir    string
 	tree   *tree.Tree
 	log    []string
-	hurt   map[string]bool // paths touched since the last ingest
+	hurt   map[string]bool // paths changed since the last ingest
 	made   tree.Written    // written by the last step
 	madeAt string          // the path of made; "" if the last step did not write a file
 }
@@ -68,7 +68,7 @@ func (w *world) path() string {
 	return a + d + "other.txt"
 }
 
-// content returns random content for a path, which is sometimes invalid.
+// content returns random content for a path. The content is sometimes invalid.
 func (w *world) content(p string) []byte {
 	if w.r.IntN(10) == 0 {
 		return []byte(pick(w, []string{"", "---json\n{\n", "{", "\xff\xfe", "ready\n", "now\n2025-01-01T00:00:00Z\n"}))
@@ -122,7 +122,7 @@ func (w *world) plain(p string) bool {
 }
 
 // step makes one random change to the tree. It does nothing if the change is impossible, for example because a file
-// is in the place of a folder.
+// exists where a folder is needed.
 func (w *world) step() {
 	at := func(p string) string { return filepath.Join(w.dir, p) }
 	note := func(op string, paths ...string) {
@@ -199,7 +199,7 @@ func (w *world) step() {
 }
 
 // TestRandomHistories checks that the live index equals an index built from scratch, no matter how the tree was
-// changed and how the changes were batched. Invariant I2.
+// changed or how the changes were batched. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16

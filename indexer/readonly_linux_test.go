@@ -11,9 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const immutable = 0x10 // FS_IMMUTABLE_FL of linux/fs.h
+const immutable = 0x10 // FS_IMMUTABLE_FL in linux/fs.h
 
-// TestOpenReadOnly checks that an index that can be read but not written is refused immediately, and is not removed.
+// TestOpenReadOnly checks that Open immediately refuses an index that can be read but not written, and does not
+// remove it.
 func TestOpenReadOnly(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "index.sqlite3")

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is the number of paths in a transaction of Reconcile and Rebuild. A larger number would make sends wait for
-// more than a few tenths of a second. A smaller number would make commits too expensive.
+// chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger number, sends
+// would wait for more than a few tenths of a second. With a smaller number, commits would cost too much.
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
@@ -57,14 +57,15 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return paths, err
 }
 
-// met is a file that a walk found, or a folder that it could not list. The stamp is 0 if the file's state is unknown.
+// met is a file that a walk found, or a folder that the walk could not list. The stamp is 0 if the file's state is
+// unknown.
 type met struct {
 	path    string
 	stamp   int64
 	untimed bool // whether the file is a mark without content
 }
 
-// walkAhead is how many chunks a walk may be ahead of the comparison. These chunks contain about 30 MB of paths.
+// walkAhead is how many chunks a walk may be ahead of the comparison. They contain about 30 MB of paths.
 const walkAhead = 256
 
 // differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. untimed
@@ -119,8 +120,8 @@ func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (
 	return paths, untimed, err
 }
 
-// walkStamps sends the files of the tree in parts of up to chunk files. It walks the top-level folders concurrently,
-// because most files are in two of them: one contains the agents' files and one the messages.
+// walkStamps sends the files of the tree in slices of up to chunk files. It walks the top-level folders concurrently,
+// because most files are in two of them: one contains the agents' files, the other the messages.
 func walkStamps(ctx context.Context, t *tree.Tree, to chan<- []met) error {
 	tops, err := t.List(".")
 	if err != nil {
@@ -183,7 +184,7 @@ func walkTop(ctx context.Context, t *tree.Tree, top string, to chan<- []met) err
 	return cmp.Or(send(ctx, to, part), err)
 }
 
-// stamps returns the stamps of a project's rows, keyed by the hashes of their paths.
+// stamps returns the stamps of a project's rows, keyed by the hash of each path.
 func (x *Index) stamps(ctx context.Context, p *project, seed maphash.Seed) (map[uint64]int64, error) {
 	rows, dirs := map[uint64]int64{}, map[int64]string{}
 	var fol, stamp int64

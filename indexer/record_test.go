@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAsked checks which messages ask for an answer, and when each of them was settled: by another agent's answer, or
-// by the last acknowledgement. Blind copies and the author do not count.
+// TestAsked checks that Asked lists the messages that ask for an answer, each with the time at which another agent
+// answered or the last recipient acknowledged it. The author and recipients of blind copies must not count.
 func TestAsked(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -71,7 +71,7 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestActs checks that Acts lists the times of an agent's marks and messages, newest first.
+// TestActs checks that Acts lists when an agent wrote, read or acknowledged messages, newest first.
 func TestActs(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

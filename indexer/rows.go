@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/question"
 )
 
-// Only this file and schema.sql change rows. Callers of all methods in this file hold the lock Index.write.
+// Only this file and schema.sql change rows. The caller of any method in this file must hold the lock Index.write.
 
 // writer is the only connection that writes to the database, with its prepared statements. The statements run without
 // a deadline, so a batch is always written completely.
@@ -145,8 +145,8 @@ func (w *writer) dropProject(pid int64) error {
 }
 
 // startChanges continues the numbering of changes after those in the table. If the table is empty, the numbering
-// starts above the numbers of any earlier index, so that a feed reader with an old number notices. The first number
-// is the time in microseconds since 1970, because time advances faster than files can change.
+// starts above the numbers of any earlier index, so that a feed reader with an old number notices the difference. The
+// first number is the time in microseconds since 1970, because time advances faster than files can change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
 		func(scan scanner) error { return scan(&w.seq) })
@@ -163,7 +163,7 @@ const (
 // deleted by then, so the change contains the slug in place of an agent.
 const removedProject = 0
 
-// addChanges records changes and gives each its number in the feed.
+// addChanges records changes and assigns each one its number in the feed.
 func (w *writer) addChanges(pid int64, all []index.Change) error {
 	before := w.seq
 	err := w.insertAll("INSERT OR FAIL INTO changes (seq, pid, path, kind, op, agent, thread, at) VALUES ", "", 8, len(all),
@@ -179,8 +179,8 @@ func (w *writer) addChanges(pid int64, all []index.Change) error {
 	return w.do("DELETE FROM changes WHERE seq <= ?", w.seq-keepChanges)
 }
 
-// putFiles inserts or replaces the rows of files. The function agent returns the number of the agent that exists
-// because of a file, or 0.
+// putFiles inserts or replaces the rows of files. The function agent returns the number of the agent whose existence
+// a file implies, or 0.
 func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error {
 	return w.insertAll("INSERT OR FAIL INTO files (pid, name, fol, kind, aid, stamp, hash, valid, bad, at, fact) VALUES ",
 		" ON CONFLICT DO UPDATE SET stamp = excluded.stamp, hash = excluded.hash, valid = excluded.valid, bad = excluded.bad, "+
@@ -256,7 +256,7 @@ func (w *writer) setHold(aid int64, h *format.Hold) error {
 	return w.do("UPDATE agents SET hold = ? WHERE aid = ?", text, aid)
 }
 
-// insertMessage inserts m at row. It returns false if the row number is taken.
+// insertMessage inserts m at row. It returns false if the row number is already in use.
 func (w *writer) insertMessage(pid, row int64, m *format.Message, fol int64, facets string) (bool, error) {
 	res, err := w.exec("INSERT INTO messages (row, pid, id, thread, sender, tos, ccs, created, importance, ack, in_reply_to, "+
 		"message_id, key, auth, door, rest, digest, fol, facets, question, subject, body) "+
@@ -286,7 +286,7 @@ func (w *writer) searchable(row int64, m *format.Message, facets string) error {
 	return w.do("INSERT INTO search (rowid, subject, body, facets) VALUES (?, ?, ?, ?)", row, m.Subject, m.Body, facets)
 }
 
-// unsearchable deletes messages from the full-text index. The rows in messages must still contain the indexed text.
+// unsearchable deletes messages from the full-text index. The table messages must still contain the indexed text.
 func (w *writer) unsearchable(rows []int64) error {
 	if len(rows) == 0 {
 		return nil
@@ -360,7 +360,7 @@ func (w *writer) bufferSearch(bytes int) error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('hashsize', ?)", bytes)
 }
 
-// checkSearch compares the full-text index with the messages. The rank 1 makes FTS5 find stale rows, too.
+// checkSearch compares the full-text index with the table messages. With rank 1, FTS5 also finds stale rows.
 func (w *writer) checkSearch() error {
 	return w.do("INSERT INTO search (search, rank) VALUES ('integrity-check', 1)")
 }

@@ -10,7 +10,7 @@ import (
 type scanner = func(into ...any) error
 
 // list runs a query and returns its rows. If there are no rows, it returns an empty slice. The function scan fills in
-// a row.
+// one row.
 func list[T any](ctx context.Context, from reader, text string, args []any, scan func(scan scanner, row *T) error) ([]T, error) {
 	all := []T{}
 	err := from.each(ctx, text, args, func(columns scanner) error {
@@ -32,7 +32,7 @@ func one(ctx context.Context, from reader, text string, args []any, into ...any)
 	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
 }
 
-// instant reads a time in microseconds. NULL is the zero time.
+// instant scans a time in microseconds. NULL is the zero time.
 type instant struct{ t *time.Time }
 
 func (i instant) Scan(us any) error {
@@ -51,7 +51,7 @@ func micros(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// names reads a list of names separated by spaces.
+// names scans a list of names separated by spaces.
 type names struct{ list *[]string }
 
 func (n names) Scan(text any) error {

@@ -20,9 +20,9 @@ import (
 // take no more than 30 ms.
 const rankWindow = 1000
 
-// The parts of a query for hits. h lists the rows found, with snippets of their subject and body. hitColumns selects
-// the body snippet if it marks a term, otherwise the subject snippet if it marks a term, and otherwise the beginning
-// of the body.
+// The parts of a query for hits. The subquery h lists the matching rows, with snippets of their subject and body.
+// hitColumns selects the body snippet if it marks a term, otherwise the subject snippet if it marks a term, and
+// otherwise the beginning of the body.
 //
 // FTS5 compares each occurrence of a term in a body with every other occurrence. If a body consists of one word
 // repeated for 256 KiB, a snippet would take minutes. FTS5 also reads the whole body for a snippet of the subject.
@@ -37,8 +37,8 @@ const (
 	noSnippets = "NULL AS inSubject, NULL AS inBody FROM search "
 )
 
-// The queries of a search. FTS5 itself applies the ORDER BY and LIMIT of the inner query, so it reads only the newest
-// matches.
+// The queries for a search without ranking. FTS5 itself applies the ORDER BY and LIMIT of the inner query, so it
+// reads only the newest matches.
 const (
 	newestText = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + snippets + newestMatches
 	listText   = "SELECT " + hitColumns + " FROM (SELECT search.rowid AS r, " + noSnippets + newestMatches
@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If e contains slow prefixes, the search is canceled after x.patience. The result cut
-// reports whether that happened.
+// patiently runs a search. If e contains slow prefixes, patiently cancels the search after x.patience. The result cut
+// reports whether it was canceled.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {
@@ -108,8 +108,9 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 // unreadOnly is SQL that limits a search to the unread messages of an inbox.
 const unreadOnly = " AND +search.rowid IN (SELECT row FROM deliveries INDEXED BY deliveries_unread WHERE box = ?%d AND read = 0)"
 
-// inUnread limits a search to messages that are unread in q.Agent's inbox, if q.Unread is set. The text must contain
-// "search MATCH ?1" where it first selects from the table search. Its parameters are numbered from 1, without gaps.
+// inUnread limits a search to messages that are unread in q.Agent's inbox, if q.Unread is set. The first selection
+// from the table search in text must contain "search MATCH ?1". The parameters in text must be numbered from 1,
+// without gaps.
 func (x *Index) inUnread(ctx context.Context, q index.SearchQuery, text string, args []any) (string, []any, error) {
 	if !q.Unread {
 		return text, args, nil
@@ -189,9 +190,9 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	return found, err
 }
 
-// ranked orders the newest matches by bm25 over subject and body. The filters by project and people only select
-// messages and do not affect scores, because FTS5 would have to count every row of each filter. The cursor is the
-// number of hits on earlier pages, so new mail between two pages shifts the hits.
+// ranked orders the newest matches by their bm25 score over subject and body. The filters by project and people only
+// select messages. They do not affect scores, because FTS5 would have to count every row of each filter. The cursor
+// is the number of hits on earlier pages, so new mail between two pages shifts the hits.
 func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
 	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {
@@ -205,7 +206,8 @@ func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index
 	if err != nil {
 		return found, err
 	}
-	// Both queries use one view. Otherwise the page would lack a message that is edited between them.
+	// Both queries use the same view. Otherwise, the page would lack a message that is edited between the two
+	// queries.
 	v, err := x.view(ctx, text, pageText)
 	if err != nil {
 		return found, err

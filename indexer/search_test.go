@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked returns the search query for a text as a user types it. The text "" finds every message.
+// asked returns the search query for a text that a user has typed. The text "" finds every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}
@@ -185,8 +185,8 @@ func TestSearchCursors(t *testing.T) {
 	}
 }
 
-// TestSearchCut checks that a search by prefix is canceled and finds nothing if it takes too long. Other searches
-// have no time limit.
+// TestSearchCut checks that a search by prefix is canceled and finds nothing if it takes too long, and that other
+// searches have no time limit.
 func TestSearchCut(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -270,8 +270,8 @@ func TestSearchAnything(t *testing.T) {
 	}
 }
 
-// TestEditedText checks that after an edit, old words find nothing and new words find the message. The full-text index
-// must agree with the messages.
+// TestEditedText checks that after an edit, a search for the old words finds nothing and a search for the new words
+// finds the message. The full-text index must agree with the messages.
 func TestEditedText(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

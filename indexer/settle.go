@@ -35,10 +35,10 @@ func (b *batch) numberFirst(letters []*letter) error {
 	return b.number(agentNumbers, slices.Sorted(maps.Keys(names)), b.aids)
 }
 
-// aid returns the number of the agent that exists because of a file, or 0.
+// aid returns the number of the agent whose existence a file implies, or 0.
 func (b *batch) aid(f *file) int64 { return b.aids[f.makesAgent()] }
 
-// numbered contains the queries of a table that maps names to numbers.
+// numbered contains the queries for a table that maps names to numbers.
 type numbered struct{ read, insert string }
 
 var (
@@ -79,8 +79,8 @@ func (b *batch) number(t numbered, names []string, into map[string]int64) error 
 	return nil
 }
 
-// deliveries writes the rows of deliveries. If an agent's files changed, it deletes the agent's old rows and
-// inserts the derived rows.
+// deliveries writes the rows of the table deliveries. For each agent whose files of a message changed, it deletes the
+// old rows and inserts the derived rows.
 func (b *batch) deliveries(letters []*letter) error {
 	var all []delivery
 	for _, t := range letters {
@@ -102,7 +102,7 @@ func (b *batch) deliveries(letters []*letter) error {
 	return b.w.insertDeliveries(all)
 }
 
-// claims writes the rows of claims. The mark next to a claim file records the release of the claim.
+// claims writes the rows of the table claims. The mark next to a claim file records the release of the claim.
 func (b *batch) claims([]*letter) error {
 	var marked []string
 	for _, lk := range b.order {
@@ -130,7 +130,7 @@ func (b *batch) claims([]*letter) error {
 	return nil
 }
 
-// agents writes profiles, statuses and holds. An invalid file is treated as missing.
+// agents writes profiles, statuses and holds to the table agents. An invalid file is treated as missing.
 func (b *batch) agents([]*letter) error {
 	for _, lk := range b.order {
 		pl := locate(lk.path)
@@ -176,7 +176,7 @@ func (b *batch) record(letters []*letter) error {
 	return b.w.addChanges(b.p.pid, b.changes)
 }
 
-// changeOf describes a difference as a change in the mail. The kind of an invalid file is format.KindOther.
+// changeOf converts an observed difference to a change for the feed. The kind of an invalid file is format.KindOther.
 func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Change {
 	k, f := b.known[lk.path], lk.file
 	pl := locate(lk.path)
@@ -210,7 +210,8 @@ func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Chan
 		c.Thread = t.thread()
 		if pl.Kind == format.KindCanonical {
 			c.Agent = t.from()
-			if t.stored != nil && c.Op == index.Added { // the copies kept the message while this file was missing or invalid
+			// While this file was missing or invalid, the copies kept the message in the index.
+			if t.stored != nil && c.Op == index.Added {
 				c.Op = index.Changed
 			}
 		}
@@ -218,7 +219,7 @@ func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Chan
 	return c
 }
 
-// thread returns the current thread of the message or, if the message is gone, its last thread.
+// thread returns the message's current thread or, if the message is gone, the last thread it had.
 func (t *letter) thread() string {
 	if t.msg != nil {
 		return t.msg.ThreadID

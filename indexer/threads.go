@@ -24,7 +24,7 @@ const (
 
 	matchedText = "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3)"
 
-	// ofThread is like inThread, but for the thread t.thread.
+	// ofThread is like inThread, but selects the rows of thread t.thread.
 	ofThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = t.thread COLLATE NOCASE AND thread = t.thread AND thread <> '' " +
 		"UNION SELECT row FROM messages WHERE pid = ?1 AND id = t.thread"
 
@@ -79,7 +79,7 @@ type threadWalk struct {
 	match  match
 	span
 	limit int
-	shown int64 // earlier pages covered the rows from this one on; 0: this is the first page
+	shown int64 // earlier pages covered this row and the rows above it; 0: this is the first page
 	last  int64 // the end of the range: all matches are below this row
 
 	rows []int64 // the newest match of each thread
@@ -135,7 +135,7 @@ type threadMatch struct {
 	thread       string
 }
 
-// onEarlierPage reports whether a thread has a match among the rows of earlier pages.
+// onEarlierPage reports whether a thread has a match among the rows that earlier pages covered.
 func (w *threadWalk) onEarlierPage(ctx context.Context, x *Index, thread string) (is bool, err error) {
 	if w.shown == 0 {
 		return false, nil

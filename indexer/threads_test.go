@@ -14,12 +14,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// told formats a thread as one line.
+// told formats a thread as one line of text.
 func told(t *index.ThreadRow) string {
 	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
 
-// pages returns the pages of a search for threads, each with its threads on one line.
+// pages searches for threads and returns one line of text per page of results.
 func (d *desk) pages(text string, limit int) (all []string) {
 	d.t.Helper()
 	q := index.ThreadsQuery{Project: "p", Agent: "Bob", Limit: limit}
@@ -42,7 +42,7 @@ func (d *desk) pages(text string, limit int) (all []string) {
 	}
 }
 
-// TestThreads checks that a thread is listed once, at its newest match, with the counts of all its messages.
+// TestThreads checks that a thread is listed once, at its newest match, with counts that include all of its messages.
 func TestThreads(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -154,8 +154,9 @@ func TestThreadsPlan(t *testing.T) {
 	}
 }
 
-// BenchmarkThreads reads pages of 50 threads: the first page, the second page, and the page for a word that is in
-// every message. "floor" is a search for 50 messages. The first page may take five times as long as the floor.
+// BenchmarkThreads measures reading a page of 50 threads: the first page, the second page, and the page for a word
+// that is in every message. "floor" is a search for 50 messages. The first page may take five times as long as the
+// floor.
 func BenchmarkThreads(b *testing.B) {
 	for _, m := range benchSizes(b) {
 		b.Run(fmt.Sprint(m.Messages), func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// machineFaults are errors that do not depend on the file.
+// machineFaults are errors caused by the machine, not by the file.
 var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
 	syscall.EAGAIN, 9999}
 
@@ -49,8 +49,8 @@ func putTree(t *testing.T, files map[string]string) (dir string) {
 	return dir
 }
 
-// TestUnreadable checks that if a machine fault affects a file or folder, its rows stay unchanged and Ingest reports
-// it. The rest of the batch must be ingested, and the next batch must find everything.
+// TestUnreadable checks that if a machine fault makes a file or folder unreadable, its rows stay unchanged and Ingest
+// reports the path. The rest of the batch must be ingested, and the next batch must find everything.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, fault := range machineFaults {

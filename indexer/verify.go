@@ -48,10 +48,11 @@ func (r *Report) differ(text string) {
 	}
 }
 
-// compare compares two dumps by the hashes of their lines. If any lines differ, it rereads the dumps.
+// compare compares two dumps by the hashes of their lines. If any lines differ, it reads the dumps a second time to
+// find them.
 func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
 	seed := maphash.MakeSeed()
-	more := map[uint64]int{} // by hash: the number of lines that only the live index has; negative: that only the rebuilt index has
+	more := map[uint64]int{} // by hash: how many more such lines the live index has than the rebuilt index
 	pass := func(lines iter.Seq2[string, error], see func(text string, hash uint64)) error {
 		for text, err := range lines {
 			if err != nil {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestWrittenIsProven checks that the next start does not reread files that the server itself has written, unless
-// their times show that another program may have written to them since.
+// TestWrittenIsProven checks that the server does not reread, at its next start, files that it has written itself,
+// unless their times show that another program may have written to them since.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestElsewhere checks that mail from another site appears in an inbox like any other mail, and that no method treats
-// an address at another site as an agent's name.
+// TestElsewhere checks that mail from another domain appears in an inbox like any other mail, and that no method
+// treats an address at another domain as an agent's name.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Bob")
@@ -62,8 +62,9 @@ text
 	}
 }
 
-// TestOwnAddresses checks that an agent's address at any of the store's domains refers to that agent, and that the
-// agent gets only one copy. The case does not matter. An address without an agent is unknown.
+// TestOwnAddresses checks that an agent's address at any of the store's domains refers to that agent, regardless of
+// case, and that the agent gets only one copy. An address at these domains that belongs to no agent is refused as
+// unknown.
 func TestOwnAddresses(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Domains: []string{"mail.example.net", "old.example.net"}}, "Ann", "Bob")

@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestWrittenInto checks that the server detects a change to a file even if the file's size and times look unchanged. A
-// program writes into the file just as the server renames it into place, and then sets the file's time back. The server
-// detects this by comparing the bytes.
+// TestWrittenInto checks that the server detects a change to a file even if the file's size and times look unchanged.
+// A program writes to the file while the server renames it into place, and then sets the file's time back. The server
+// must detect this by comparing the content.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	var h halts

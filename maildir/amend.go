@@ -21,7 +21,7 @@ const VerbAmend = "amend"
 type Amendable struct {
 	ID      string `json:"message_id"`
 	Text    string `json:"text"`    // see format.Amendable
-	Version string `json:"version"` // the version of the message that Text comes from
+	Version string `json:"version"` // the version of the message that Text was read from
 }
 
 // Amendment is the new content of a message.
@@ -38,9 +38,9 @@ type Amended struct {
 	Subject string   `json:"subject"`
 	Same    bool     `json:"same,omitempty"`     // true if the text is the same as before, so nothing was written
 	Sealed  bool     `json:"sealed"`             // whether it has a seal now; false for another agent's message
-	Readers []string `json:"read_by"`            // its author, and agents that had read the old content; all get a notice
-	Outside []string `json:"left_for,omitempty"` // recipients in other projects and at other domains that have the old content
-	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and are left unchanged
+	Readers []string `json:"read_by"`            // the author and agents that read the old content; all are notified
+	Outside []string `json:"left_for,omitempty"` // recipients in other projects and domains, who keep the old content
+	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and therefore not changed
 
 	message format.Message
 }
@@ -63,7 +63,7 @@ func (p *Project) Amendable(ctx context.Context, id string) (*Amendable, error) 
 }
 
 // readShown reads the file that a message is displayed from, so that the caller can change it. It returns ErrInvalid
-// for a message from another mail system, because such files are never changed.
+// for a message from another mail system, because mailtree never changes such files.
 func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Message, err error) {
 	if data, _, err = p.mail.Tree.Read(row.Path, p.mail.Tree.MaxFile()); err != nil {
 		return nil, nil, err
@@ -80,10 +80,10 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes a message for everyone. One operation of the agent changes the message's canonical file and every copy
-// with the same content. The agent's own message is sealed again. Another agent's message loses its seal, because its
-// author did not write the new text. The author and the agents that have read the message get a notice. As for Delete,
-// the caller must ensure that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot
+// Amend changes a message for everyone. One operation of the agent changes the message's canonical file and every
+// copy with the same content. The agent's own message is sealed again. Another agent's message loses its seal,
+// because its author did not write the new text. The author and the agents that have read the message get a notice.
+// The caller must check that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot
 // be parsed or the message is from another mail system, and ErrConflict if a.Version is no longer the message's
 // version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
@@ -182,7 +182,7 @@ func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte,
 	return nil
 }
 
-// amendedFile returns the file that replaces old. It keeps the bcc recipients of old.
+// amendedFile returns the new content of the file whose content is old. The bcc recipients of old are kept.
 func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
@@ -222,8 +222,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans a notice from the agent about a message. Each of the given agents that belongs to this project gets
-// the notice as bcc.
+// planNotice plans a notice from the agent about a message. The notice is sent as bcc to each of the given agents
+// that belongs to this project.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend checks that the canonical file and the copies get the new text, and that each copy keeps its own bcc
-// recipient. A copy edited by hand is not changed. Each agent that has read the message gets its own notice. An undo
-// restores the old text byte for byte.
+// TestAmend checks that the canonical file and the copies get the new text, and that the bcc recipient in each copy
+// is kept. A copy that was edited by hand must not be changed. Each agent that has read the message must get a
+// separate notice, and an undo must restore the old text byte for byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -98,7 +98,7 @@ func TestAmend(t *testing.T) {
 	}
 }
 
-// TestAmendAnothers checks that a message loses its seal when another agent amends it, and that its author gets a
+// TestAmendAnothers checks that a message loses its seal when another agent amends it, and that the author gets a
 // notice.
 func TestAmendAnothers(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestArchive checks that an archived message is marked as read and disappears from the inbox list. It still appears in
-// its thread, in search results, and in a list that includes archived messages. Marking it as unread puts it back in
-// the list.
+// TestArchive checks that an archived message is marked as read and disappears from the inbox list. It must still
+// appear in its thread, in search results, and in lists that include archived messages. Marking it as unread must
+// bring it back into the inbox list.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -65,7 +65,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// TestArchiveByHand checks that creating a .archived file by hand archives the message, even if the file is empty.
+// TestArchiveByHand checks that a user can archive a message by creating a .archived file, even an empty one.
 func TestArchiveByHand(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -12,13 +12,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// InboxAsOf returns a page of an agent's inbox as it was at a point in the history, with the marks that existed then.
-// The page is sorted by path in descending order. For paths that a server created, this means newest first. The agent
-// may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly, UnreadOnly,
-// Archived, Bodies, Limit, Room and Before. Before is a cursor from a page for the same point in the history. Invalid
-// copies appear on no page but are counted, so that the cost of a page does not depend on the size of the inbox.
-// InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the history, ErrInvalid for an ambiguous
-// commit name, and any error from q.Room.Reserve.
+// InboxAsOf returns a page of an agent's inbox as it was at a point in the history, including the marks that existed
+// then. Messages are sorted by path in descending order, which is newest first for files that a server created. The
+// agent may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly,
+// UnreadOnly, Archived, Bodies, Limit, Room and Before. Before must be a cursor from a page for the same point in the
+// history. Invalid copies are not shown, but they are included in the counts, so that the cost of a page does not
+// depend on the size of the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
+// history, ErrInvalid for an ambiguous commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
 		return nil, b.p.mail.UnknownAgent(ctx, refusal.Agent, b.agent)
@@ -42,15 +42,16 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy from the history, with its marks. A mark is nil if the copy does not have it.
+// oldCopy is an inbox copy from the history, with its marks. The field for a mark is nil if the copy does not have
+// that mark.
 type oldCopy struct {
 	history.OldFile
 	id                  string
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies returns the inbox copies in files, one for each message, sorted by path in descending order. files must be
-// sorted by path in ascending order.
+// oldCopies returns the inbox copies among files, one for each message, sorted by path in descending order. The
+// argument files must be sorted by path in ascending order.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -135,8 +136,8 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads a copy from the history and returns its text separately. The result d is nil if the copy is
-// invalid.
+// oldDelivery reads an inbox copy from the history. It returns the message's text as a separate result. The result d
+// is nil if the copy is invalid.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {
@@ -168,7 +169,7 @@ func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text str
 	return d, m.Body, err
 }
 
-// markTime returns the time in a mark. It returns the zero time if there is no mark, or if the mark contains no time.
+// markTime returns the time that a mark contains, or the zero time if there is no mark or it contains no time.
 func markTime(f *history.OldFile) (time.Time, error) {
 	if f == nil {
 		return time.Time{}, nil

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// moment returns the newest commit.
+// moment returns the newest commit as a Moment.
 func moment(t *testing.T, p *maildir.Project) history.Moment {
 	t.Helper()
 	if err := p.FlushHistory(t.Context()); err != nil {
@@ -33,7 +33,8 @@ func moment(t *testing.T, p *maildir.Project) history.Moment {
 	return at
 }
 
-// TestInboxAsOf checks the marks, filters and pages of an earlier inbox after everything in it was deleted.
+// TestInboxAsOf checks that an earlier state of an inbox is returned with the right marks, filters and pages, even
+// after everything in the inbox was deleted.
 func TestInboxAsOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -24,8 +24,8 @@ func contentPath(text string) string {
 	return filepath.Join("attachments", name[:2], name+".txt")
 }
 
-// TestPlantedAttachment checks that a message is refused if a different file is at the path for its attachment's
-// content. The file is not changed. Once the file is removed, the sender's bytes are delivered.
+// TestPlantedAttachment checks that a message is refused if there is a file with other content at the path that the
+// attachment would get. That file must not be changed. Once it is removed, the sender's content must be delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -77,7 +77,8 @@ func TestPlantedAttachment(t *testing.T) {
 	}
 }
 
-// TestPlantedShard is like TestPlantedAttachment, but with something else in place of a folder in the path.
+// TestPlantedShard is like TestPlantedAttachment, but one of the folders in the path has been replaced by something
+// else.
 func TestPlantedShard(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -103,8 +104,8 @@ func TestPlantedShard(t *testing.T) {
 	}
 }
 
-// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the file appears at the path after the send is
-// planned and before its files are renamed into place.
+// TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the other file is created after the send is
+// planned, and before its files are renamed into place.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -178,7 +179,7 @@ func TestAttachedTwice(t *testing.T) {
 }
 
 // TestAttachmentWithComma checks that a file name containing a comma is not treated as a list. A list may end with a
-// comma. If one name in the list has no file, the whole list is refused.
+// comma. If there is no file for one of the names, the whole list must be refused.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -9,8 +9,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Backup writes a backup of the store to a writer. It can be called only while Run is running. The argument program is
-// the program's version. Backup returns ErrUnavailable, and errors from the writer, ctx and the file system.
+// Backup writes a backup of the store to a writer. Backup may be called only while Run is running. The argument
+// program is the program's version. Backup returns ErrUnavailable, and errors from the writer, ctx and the file
+// system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()
@@ -18,7 +19,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 	for _, p := range s.Projects() {
 		all = append(all, backup.Project{Slug: p.Slug, KeepPacks: p.mail.History.KeepPacks, Still: p.still})
 	}
-	for slug := range s.LeftOut() { // a project that could not be opened does not change
+	for slug := range s.LeftOut() { // a project that could not be opened does not change, so it needs no Still
 		all = append(all, backup.Project{
 			Slug:      slug,
 			KeepPacks: func(context.Context) (func(), error) { return func() {}, nil },
@@ -31,7 +32,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 // still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
 // backup.Project.
 func (p *Project) still(ctx context.Context, fn func() error) error {
-	_ = p.mail.History.Flush(ctx) // shortens the wait of the writer; Still tries again if this fails
+	_ = p.mail.History.Flush(ctx) // shortens the time that the writer must wait; if this fails, the backup tries again
 	done := make(chan error, 1)
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
 		if err := ctx.Err(); err != nil {
@@ -41,7 +42,7 @@ func (p *Project) still(ctx context.Context, fn func() error) error {
 		done <- p.mail.History.Still(ctx, fn)
 	})
 	select {
-	case err := <-done: // wait even after ctx has ended: fn must not run after still returns
+	case err := <-done: // wait even if ctx ends: fn must not still be running when this method returns
 		return err
 	case <-p.mail.Writer.Stopped():
 		return writer.ErrStopped

@@ -27,9 +27,9 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// TestBackupUnderLoad makes a backup while agents send and acknowledge messages, and restores it twice, as the original
-// and as a copy. Each restored store contains every operation that was answered before the backup began, and keeps all
-// invariants.
+// TestBackupUnderLoad checks a backup that is made while agents send and acknowledge messages. It is restored twice,
+// as the original and as a copy. Each restored store must contain every operation that was answered before the backup
+// began, and must satisfy all invariants.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -102,8 +102,8 @@ func (l *traffic) run(t *testing.T, p *maildir.Project, workers int) {
 		l.workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				body := fmt.Sprintf("body %d of %d", n, w)
-				// The calls use t.Context() instead of ctx. Therefore they complete even after stop, and their results
-				// are known.
+				// With t.Context() instead of ctx, the calls complete even after stop is called, so their results are
+				// known.
 				made, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob", "Cat"}, Subject: "s", Body: body})
 				if err == nil {
 					_, err = p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), made.ID)
@@ -135,13 +135,13 @@ func (l *traffic) answered() ([]storetest.Sent, []storetest.Mark) {
 	return append([]storetest.Sent(nil), l.sent...), append([]storetest.Mark(nil), l.acked...)
 }
 
-// TestRestoreRepeatsNothing checks that a restored store does not send any email or outbox file, or run any hook, that
-// the original store may have sent or run since the backup.
+// TestRestoreRepeatsNothing checks that a restored store repeats nothing that the original store may have done since
+// the backup. It must not send an email or an outbox file, or run a hook, a second time.
 func TestRestoreRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	var o outside
 	cfg := o.config()
-	cfg.NoWatcher = true // so that the file in the outbox stays there
+	cfg.NoWatcher = true // keeps the file in the outbox from being sent
 	s := storetest.Open(t, cfg)
 	p := projectIn(t, s.Store, "Ann", "Bob")
 	made := send(t, p, "Ann", maildir.Draft{To: []string{"Bob", "cat@example.org", "dan@example.org"}, Subject: "s", Body: "b"})
@@ -219,7 +219,7 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
-// unsummed returns the archive with a wrong checksum at its end, which is noticed only by reading to the end.
+// unsummed returns the archive with a wrong checksum at the end. Only reading the archive to the end reveals this.
 func unsummed(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data = bytes.Clone(data)
@@ -227,7 +227,7 @@ func unsummed(t *testing.T, data []byte) []byte {
 	return data
 }
 
-// rewritten returns a backup with the entries of an archive. The entries in more are inserted before its end.
+// rewritten returns a backup with the entries of the given archive, followed by the entries in more.
 func rewritten(t *testing.T, data []byte, more ...tar.Header) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(data))
@@ -269,9 +269,9 @@ func rewritten(t *testing.T, data []byte, more ...tar.Header) []byte {
 
 func wrote(_ int, err error) error { return err }
 
-// TestRestoreTypes checks that an entry replaces an earlier entry of another type, and that nothing is written through
-// a link to a folder outside the store. A backup is refused if it has a link in place of a file or folder that the
-// server uses.
+// TestRestoreTypes checks that an archive entry replaces an earlier entry of another type, and that nothing is
+// written through a link to a folder outside the store. A backup must be refused if it contains a link in place of a
+// file or folder that the server uses.
 func TestRestoreTypes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -293,7 +293,7 @@ func TestRestoreTypes(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		more []tar.Header
-		want string // a file below the project's folder that must exist; "": the backup is refused
+		want string // a file in the project's folder that must exist; "": the backup must be refused
 	}{
 		"a folder, then a file": {[]tar.Header{dir("notes"), text("notes/a.md", "a"), text("notes", "b")}, "notes"},
 		"a file, then a folder": {[]tar.Header{text("notes", "a"), dir("notes"), text("notes/a.md", "b")}, "notes/a.md"},
@@ -331,8 +331,8 @@ func TestBackupLinks(t *testing.T) {
 	}
 }
 
-// TestRestoreDamaged checks that Restore refuses a truncated or damaged backup and leaves no files behind. Restore
-// never overwrites anything.
+// TestRestoreDamaged checks that Restore refuses a truncated or damaged backup and leaves no files behind. It also
+// checks that Restore never overwrites anything.
 func TestRestoreDamaged(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -17,13 +17,13 @@ import (
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
-// kept configures a store whose files are not deleted after the benchmark. On ext4, deleting them would slow down the
+// kept configures a store whose files are not deleted after the benchmark: on ext4, the deletion would slow down the
 // next case.
 func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }
 
-// BenchmarkSend measures the durable send without HTTP: the cost of the domain, the disk and the index.
+// BenchmarkSend measures a durable send without HTTP: the cost of the domain, the disk and the index.
 func BenchmarkSend(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
@@ -36,8 +36,8 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkPop drains a mailbox. Its ceiling is the send rate in the same run, although a send writes three files and a
-// pop only one.
+// BenchmarkPop measures popping all messages from a mailbox. The result is compared with the send rate in the same
+// run, although a send writes three files and a pop only one.
 func BenchmarkPop(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {
@@ -58,7 +58,7 @@ func BenchmarkPop(b *testing.B) {
 	}
 }
 
-// parallel makes b.N calls from clients goroutines, and reports the calls per second.
+// parallel makes b.N calls from the given number of goroutines, and reports the number of calls per second.
 func parallel(b *testing.B, clients int, call func(i int64) error) {
 	var all sync.WaitGroup
 	var n atomic.Int64

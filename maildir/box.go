@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Box is one agent's mail. Its methods are the agent's actions. A caller specifies the agent and the origin only once,
-// when it creates the Box. A Box is safe for concurrent use.
+// Box is one agent's mail. Its methods are the agent's actions. The caller specifies the agent and the origin once,
+// when creating the Box. A Box is safe for concurrent use.
 type Box struct {
 	p      *Project
 	agent  string

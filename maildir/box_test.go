@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// ownedBy returns a storetest.Config for a store that belongs to that OS user.
+// ownedBy returns the configuration of a store that belongs to the given OS user.
 func ownedBy(uid int) storetest.Config {
 	return storetest.Config{User: func() int { return uid }}
 }
@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Us
 	return b
 }
 
-// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A uid that belongs to no
-// user owns nothing, not even agents without an owner.
+// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A caller whose uid is
+// negative must own nothing, not even agents without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -64,8 +64,8 @@ func TestOwners(t *testing.T) {
 }
 
 // TestTrust checks that a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and comes
-// from a sender that the server itself has authenticated. What matters is the copy's own text, not the canonical
-// file's.
+// from a sender that the server itself has authenticated. This must depend on the content of the copy, not on that of
+// the canonical file.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")
@@ -145,12 +145,12 @@ func TestGuestAttachments(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(docs, "link.txt")); err != nil {
 		t.Fatal(err)
 	}
-	cfg := ownedBy(me + 1) // makes the file's owner a guest
+	cfg := ownedBy(me + 1) // makes the owner of the files a guest
 	cfg.Attachments.Roots = []string{docs}
 	p := project(t, cfg, "Ann")
 	const someoneElse = 12345
 	for _, uid := range []int{me, someoneElse} {
-		if uid == 0 { // root would not be a guest
+		if uid == 0 { // root is never a guest
 			uid = me
 		}
 		if _, err := p.As(maildir.Caller{UID: uid}, format.Origin{}).CreateMailbox(t.Context(), name(uid)); err != nil {
@@ -197,8 +197,8 @@ func name(uid int) string {
 	return "theirs"
 }
 
-// TestDeleteMailbox checks that mail arriving after the caller's check prevents the deletion of a mailbox. The
-// mailbox's hooks and its owner entry are deleted with it.
+// TestDeleteMailbox checks that a mailbox is not deleted if mail arrives after the caller has checked that it is
+// empty. When a mailbox is deleted, its hooks and its entry in owners.json must be deleted too.
 func TestDeleteMailbox(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(0))
@@ -231,9 +231,9 @@ func TestDeleteMailbox(t *testing.T) {
 	}
 }
 
-// TestReplyToAnothersMessage checks that a caller who knows the id of a message outside its mailbox learns neither the
-// message's thread nor that thread's earlier messages. The caller's reply does not join the thread. If the message is
-// in the mailbox's inbox or outbox, the reply joins the thread.
+// TestReplyToAnothersMessage checks that a caller that knows the id of a message in another mailbox cannot find out
+// the message's thread or the earlier messages in that thread. The caller's reply must not join the thread. It must
+// join the thread if the message is in the caller's own inbox or outbox.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

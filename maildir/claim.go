@@ -38,8 +38,8 @@ func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error)
 	return res, nil
 }
 
-// Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is empty. A
-// pattern that the agent has not claimed is not an error. Release returns ErrNotFound if the agent does not exist.
+// Release releases the agent's live claims on exactly these patterns, or all its claims if patterns is empty. It is
+// not an error if the agent has not claimed a pattern. Release returns ErrNotFound if the agent does not exist.
 func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, error) {
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
@@ -52,7 +52,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 	normalized := map[string][]string{}
 	err := b.p.Claims.Normalize(from, func(m *claim.Normalizer) error {
 		for _, pat := range patterns {
-			normalized[pat], _ = m.Patterns([]string{pat}) // empty if the text could not be claimed
+			normalized[pat], _ = m.Patterns([]string{pat}) // nil if the text could not have been claimed
 		}
 		return nil
 	})
@@ -75,7 +75,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // prevents the agent from renewing them; if this fails, the next round syncs
+		_ = b.p.Sync.SyncClaims(ctx) // keeps the agent's machine from renewing them; retried in the next round
 	}
 	return res, nil
 }

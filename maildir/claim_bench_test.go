@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// claimFiles writes n live claims of several agents into the tree by hand, and waits until they are indexed.
+// claimFiles writes the files of n live claims by several agents into the tree, and waits until they are indexed.
 func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	tb.Helper()
 	dir := filepath.Join(p.Dir(), "claims")
@@ -37,18 +37,18 @@ func claimFiles(tb testing.TB, p *maildir.Project, n int) {
 	}
 }
 
-// claimed returns the pattern of the i-th claim. There are four kinds of patterns, all below one folder.
+// claimed returns the pattern of the i-th claim. There are four forms of patterns, all in the same folder.
 func claimed(i int) string {
 	return fmt.Sprintf([]string{"src/pkg%03d/file%d.go", "src/pkg%03d/**/%d_test.go", "src/pkg%03d/{a,b}/part%d*", "src/**/deep%03d/x%d.go"}[i%4], i/40, i)
 }
 
-// BenchmarkClaim measures a claim among many live ones. Its ceiling, measured in the same run, is the same claim when
-// there are no others.
+// BenchmarkClaim measures a claim while there are many other live claims. For comparison, it measures the same claim
+// without other claims in the same run.
 func BenchmarkClaim(b *testing.B) {
 	for _, n := range []int{0, 10_000} {
 		p := project(b, kept(b), "Ann")
 		claimFiles(b, p, n)
-		if err := p.FlushHistory(b.Context()); err != nil { // do not measure the commit of the files
+		if err := p.FlushHistory(b.Context()); err != nil { // excludes the commit of the files from the measurement
 			b.Fatal(err)
 		}
 		b.Run(fmt.Sprintf("live=%d/conflicts", n), func(b *testing.B) {
@@ -80,9 +80,9 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkCovers compares 100 paths with 10,000 patterns, both case-sensitively and case-insensitively. The "compile"
-// case measures the cost of compiling the patterns. The ceiling is a comparison of only the first ten letters of each
-// pair.
+// BenchmarkCovers measures matching 100 paths against 10,000 patterns, both case-sensitively and case-insensitively.
+// The "compile" case measures the cost of compiling the patterns. For comparison, another case compares only the
+// first ten letters of each pair.
 func BenchmarkCovers(b *testing.B) {
 	paths := make([]string, 100)
 	for i := range paths {

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// wantHeld checks which claims are live. The list want contains "Agent pattern" for each live claim, in order.
+// wantHeld checks which claims are live. For each live claim, want contains "Agent pattern", in order.
 func wantHeld(t *testing.T, p *maildir.Project, want []string) {
 	t.Helper()
 	all, err := p.Claims.List(t.Context(), false)
@@ -66,7 +66,7 @@ func TestRegisterConcurrently(t *testing.T) {
 	}
 }
 
-// TestClaimsNeverBothWin checks that exactly one claim is granted if 16 goroutines make overlapping exclusive claims.
+// TestClaimsNeverBothWin checks that only one claim is granted if 16 goroutines make overlapping exclusive claims.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -113,8 +113,8 @@ func TestClaimsNeverBothWin(t *testing.T) {
 	}
 }
 
-// TestClaimLife checks that shared claims coexist, that a renewal keeps keys the user wrote into the file, that dry
-// runs claim nothing, and that a release or expiry frees the paths.
+// TestClaimLife checks that several agents can hold shared claims, that a renewal keeps keys that a user added to the
+// file, and that dry runs claim nothing. After a release or an expiry, the paths must be free.
 func TestClaimLife(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -175,8 +175,8 @@ func TestClaimLife(t *testing.T) {
 	}
 }
 
-// TestSweep checks that the files of claims that ended a week ago are removed. A file that the user has just edited to
-// make its claim live again is kept, even if the index does not have the change yet.
+// TestSweep checks that the files of claims that ended a week ago are removed. A file must be kept if a user has just
+// edited it to make the claim live again, even if the index does not have the change yet.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -218,7 +218,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRenewOnOtherBranch checks that an agent can still renew, release and reclaim its claims if nothing can be
+// TestRenewOnOtherBranch checks that an agent can renew, release and reclaim its claims even while nothing can be
 // committed.
 func TestRenewOnOtherBranch(t *testing.T) {
 	t.Parallel()

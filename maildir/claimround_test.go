@@ -68,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. A claim's file reaches each
-// machine with the next round, as do its release, its renewal, and the undo of either.
+// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. The claim's file must
+// reach each machine with the next round there, and so must a release, a renewal, and the undo of either.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -133,7 +133,7 @@ func TestSharedClaims(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	level(t, a, b) // so that the files of the last round are committed
+	level(t, a, b) // commits the files of the last round
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level(t, a, b)
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {
@@ -141,8 +141,8 @@ func TestSharedClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByHand checks that writing a claim file by hand is a request for the claim, and removing the file is a
-// request for its release.
+// TestClaimsByHand checks that a user can request a claim by writing a claim file by hand, and its release by
+// removing the file.
 func TestClaimsByHand(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -165,7 +165,7 @@ func TestClaimsByHand(t *testing.T) {
 	if got := b.subjects(t, "Bob"); fmt.Sprint(got) != "[Your claim is not valid: app/x.go]" {
 		t.Errorf("Bob got the notices %v", got)
 	}
-	for _, m := range []sharer{b, a} { // the file of another machine's claim is rewritten
+	for _, m := range []sharer{b, a} { // the file of another machine's claim must be rewritten
 		file := filepath.Join(m.p.Dir(), format.ClaimPath("app/**", "Ann", ""))
 		if err := errors.Join(os.Remove(file), m.p.Rescan(t.Context())); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func (m sharer) claimFile(t testing.TB, pattern string) claim.Row {
 	return files[0]
 }
 
-// rewrite changes the file of the claim on a pattern by hand.
+// rewrite changes the file of the claim on a pattern, as a user would.
 func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)) {
 	t.Helper()
 	f := m.claimFile(t, pattern)
@@ -217,7 +217,8 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 	}
 }
 
-// TestClaimsBefore checks that claims made before the sync was turned on, or while it was off, are added to the list.
+// TestClaimsBefore checks that claims made before the sync was turned on, or while it was off, are added to the
+// shared list.
 func TestClaimsBefore(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -239,7 +240,7 @@ func TestClaimsBefore(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been recreated
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository were recreated
 	level(t, a, b)
 	level(t, a, b)
 	for _, m := range []sharer{a, b} {
@@ -249,9 +250,9 @@ func TestClaimsBefore(t *testing.T) {
 	}
 }
 
-// TestClaimsOutOfReach checks claims made while the repository cannot be reached. Depending on the setting, they are
-// either refused or valid only on their own machine. If such a claim later loses to another one, its holder gets a
-// notice.
+// TestClaimsOutOfReach checks claims made while the shared repository cannot be reached. Depending on the setting,
+// they must be refused, or be valid only on their own machine. If such a claim later conflicts with an earlier one,
+// its holder must get a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -285,8 +286,8 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestClaimsUnsure checks that the server reads the list if the outcome of a push is unknown. If it cannot read the
-// list either, the error tells the agent that it may hold the claim.
+// TestClaimsUnsure checks that the server reads the shared list if it does not know whether a push succeeded. If the
+// list cannot be read either, the error must tell the agent that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -294,7 +295,7 @@ func TestClaimsUnsure(t *testing.T) {
 	a.register(t, "Ann")
 	a.now(t)
 	hook := filepath.Join(bare, "hooks", "post-receive")
-	dies := func(before string) { // the other side dies after it has accepted the push
+	dies := func(before string) { // simulates that the remote side dies after it has accepted the push
 		if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o700),
 			os.WriteFile(hook, []byte("#!/bin/sh\n"+before+"\nkill -9 $PPID\n"), 0o700)); err != nil {
 			t.Fatal(err)
@@ -319,8 +320,8 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd checks that another machine's claim expires one minute after its lease has run out. The lease is
-// counted from when this machine first saw the claim, regardless of the wall clocks.
+// TestClaimsEnd checks that another machine's claim expires one minute after the end of its lease. The lease must be
+// measured from the time when this machine first saw the claim, no matter what the wall clocks show.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -328,7 +329,7 @@ func TestClaimsEnd(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	b.now(t) // by its clock, the claim expired 50 minutes ago
+	b.now(t) // by the clock of b, the claim expired 50 minutes ago
 	clock.move(10*time.Minute + 59*time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
@@ -343,7 +344,7 @@ func TestClaimsEnd(t *testing.T) {
 	}
 }
 
-// TestClaimsRenewed checks that a renewal of the same length restarts the lease on other machines.
+// TestClaimsRenewed checks that a renewal with the same duration restarts the lease on other machines.
 func TestClaimsRenewed(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -362,7 +363,7 @@ func TestClaimsRenewed(t *testing.T) {
 	b.claims(t, "Bob", "lib")
 	clock.move(24 * time.Hour)
 	b.now(t)
-	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // an expired claim causes no notice
+	if got, told := b.held(t), b.subjects(t, "Bob"); got != "" || len(told) > 0 { // expired claims cause no notice
 		t.Errorf("held: %s; Bob got the notices %v", got, told)
 	}
 }
@@ -392,8 +393,8 @@ func TestClaimsRestarted(t *testing.T) {
 	}
 }
 
-// TestClaimsContested checks that exactly one agent gets a path when agents on several machines claim it at the same
-// time, even if one machine's clock is an hour off.
+// TestClaimsContested checks that exactly one claim is granted when agents on several machines claim the same path at
+// the same time, even if one machine's clock is an hour off.
 func TestClaimsContested(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -432,8 +433,8 @@ func TestClaimsContested(t *testing.T) {
 	}
 }
 
-// TestClaimsHostile checks that a list entry that is not a claim has no effect and is removed by the next claim. A list
-// that cannot be read stops claims, and the error says so. Mail still works.
+// TestClaimsHostile checks that an invalid entry in the shared list has no effect, and that the next claim removes
+// it. If the list cannot be read, claims must be refused with an error that says so, but mail must still work.
 func TestClaimsHostile(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -499,8 +500,9 @@ func TestClaimsHostile(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNamesakes checks that two agents with the same name are different agents if their machines have not
-// merged their mail. Another machine's agent cannot claim here. A user's agent is the same agent on all machines.
+// TestClaimsOfNamesakes checks that two agents with the same name count as different agents as long as their machines
+// have not merged their mail. Another machine's agent must not be able to claim here. A user's agent must be the same
+// agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -533,7 +535,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // on b, the agent that was called Twin has a new name
+	b.writeClaim(t, "Twin", "lib") // the agent of b that was called Twin has a new name
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

@@ -27,7 +27,7 @@ func (m sharer) granted(t testing.TB, agent string, r claim.Request) bool {
 
 // movable is a clock that a test can move.
 type movable struct {
-	stopped time.Time // the time that a stopped clock shows; zero: the clock is running
+	stopped time.Time // the time that the clock shows while it is stopped; zero if it is running
 
 	mu sync.Mutex
 	by time.Duration
@@ -56,8 +56,8 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease checks that the undo of a release consults the list, so that no two agents hold the same
-// paths.
+// TestClaimsUndoneRelease checks that undoing a release takes the shared list into account, so that two agents never
+// hold the same paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -73,13 +73,13 @@ func TestClaimsUndoneRelease(t *testing.T) {
 	}
 }
 
-// TestClaimsListDeleted checks that a lost list is recreated from the versions that the machines last saw.
+// TestClaimsListDeleted checks that a deleted list is recreated from the last versions that the machines have seen.
 func TestClaimsListDeleted(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // like a move to a new host
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // simulates a move to a new host
 	if by := b.claims(t, "Bob", "app/x.go"); by == "" {
 		t.Errorf("Bob gets what Ann holds, although b had recorded that she holds it: a says %q", a.held(t))
 	}
@@ -88,8 +88,8 @@ func TestClaimsListDeleted(t *testing.T) {
 	}
 }
 
-// TestClaimsListRewound checks that an agent gets a notice if it loses a claim because the list was reset to an earlier
-// version.
+// TestClaimsListRewound checks that an agent gets a notice if it loses a claim because the shared list was reset to
+// an earlier version.
 func TestClaimsListRewound(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -107,15 +107,15 @@ func TestClaimsListRewound(t *testing.T) {
 	}
 }
 
-// TestClaimsClockSweeps checks that the sweep of ended claims does not remove other machines' claims after the wall
-// clock has jumped ahead.
+// TestClaimsClockSweeps checks that the removal of expired claims does not remove other machines' claims after the
+// wall clock has jumped ahead.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
-	clock := &movable{by: -10 * 24 * time.Hour} // the machine's clock is set from the network after the machine starts
+	clock := &movable{by: -10 * 24 * time.Hour} // the network sets the clock right after the machine has started
 	a, b, _ := sharedWith(t, storetest.Config{Now: clock.now})
 	a.claims(t, "Ann", "app/**")
 	level(t, a, b)
-	clock.move(10 * 24 * time.Hour) // now the clock is right
+	clock.move(10 * 24 * time.Hour) // now the clock shows the right time
 	b.now(t)
 	if b.granted(t, "Bob", claim.Request{Patterns: []string{"app/**"}}) {
 		t.Fatal("before the sweep")
@@ -128,7 +128,8 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn checks that a claim does not come back if its own machine releases it while the sync is off here.
+// TestClaimsOffOn checks that a claim does not reappear if its own machine releases it while the sync is off on this
+// machine.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -155,8 +156,8 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost checks that the holder of a claim gets no false notice when another machine turns its sync back
-// on.
+// TestClaimsOffOnLost checks that the holder of a claim gets no unwarranted notice when another machine turns its
+// sync on again.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -187,7 +188,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	a.register(t, "Twin")
 	b.register(t, "Twin")
 	b.claims(t, "Twin", "lib/**")
-	a.now(t) // claims are synchronized; the mail of b has not been pushed
+	a.now(t) // claims are synchronized, but the mail of b has not been pushed
 	a.release(t, "Twin")
 	a.now(t)
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
@@ -195,7 +196,8 @@ func TestClaimsTwinReleases(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinsShare checks that shared claims by two agents with the same name are separate claims.
+// TestClaimsTwinsShare checks that shared claims on the same path by two agents with the same name are separate
+// claims.
 func TestClaimsTwinsShare(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -238,8 +240,8 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	}
 }
 
-// TestClaimsFileInTheWay checks that something else at the path of another machine's claim file does not affect other
-// claims.
+// TestClaimsFileInTheWay checks that other claims still work if something else is at the path where another machine's
+// claim file belongs.
 func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -262,7 +264,7 @@ func TestClaimsFileInTheWay(t *testing.T) {
 	}
 }
 
-// TestClaimsByCase checks that two machines' patterns overlap if they differ only in case.
+// TestClaimsByCase checks that patterns on two machines overlap if they differ only in case.
 func TestClaimsByCase(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -284,7 +286,8 @@ func TestClaimsByCase(t *testing.T) {
 	}
 }
 
-// TestClaimsForAnother checks that a claim that the user makes for another machine's agent belongs to that agent.
+// TestClaimsForAnother checks that if a user claims a path for another machine's agent, the claim belongs to that
+// agent.
 func TestClaimsForAnother(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -299,7 +302,7 @@ func TestClaimsForAnother(t *testing.T) {
 	}
 }
 
-// TestClaimsHandedOver checks that an agent keeps its claims when it is handed over to another machine.
+// TestClaimsHandedOver checks that an agent keeps its claims when it is transferred to another machine.
 func TestClaimsHandedOver(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -317,7 +320,8 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles checks that other machines' claim files from an old commit are not treated as requests.
+// TestClaimsStaleFiles checks that claim files of other machines that come from an old commit are not treated as
+// requests.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -338,7 +342,8 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed checks that a claim released while the sync was off here does not block its former holder.
+// TestClaimsOffOnFreed checks that after a claim was released while the sync was off on this machine, its former
+// holder can claim the path again.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -358,8 +363,8 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited checks that the file of another machine's claim is rewritten if a user edits it here so that the
-// claim would expire.
+// TestClaimsEdited checks that the file of another machine's claim is rewritten if a user edits it so that the claim
+// would expire.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -382,7 +387,8 @@ func TestClaimsEdited(t *testing.T) {
 	}
 }
 
-// TestClaimsClockHides checks that other machines' claim files are rewritten if the wall clock is set forward.
+// TestClaimsClockHides checks that the files of other machines' claims are rewritten if the wall clock is set
+// forward.
 func TestClaimsClockHides(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -2 * time.Hour}

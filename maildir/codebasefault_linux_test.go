@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCodebaseFault checks that the server makes no decision that depends on the code base while it cannot read the
-// code base. It does not choose another project for a linked worktree, and does not grant a claim on the assumption
-// that paths are case-sensitive.
+// TestCodebaseFault checks that while the server cannot read a code base, it makes no decision that depends on the
+// code base. It must not choose another project for a linked worktree, or grant a claim on the assumption that paths
+// are case-sensitive.
 func TestCodebaseFault(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()

@@ -29,7 +29,8 @@ type pair struct {
 	back, front *maildir.Project
 }
 
-// openPair opens a store with two projects. Ann, Bob and Cat are agents of back, and Xia, Yan and Zoe of front.
+// openPair opens a store with two projects. Ann, Bob and Cat are agents of the project back, and Xia, Yan and Zoe are
+// agents of front.
 func openPair(t testing.TB, cfg storetest.Config) *pair {
 	t.Helper()
 	s := storetest.Open(t, cfg)
@@ -57,7 +58,7 @@ func projectAt(t testing.TB, s *maildir.Store, key string, names ...string) *mai
 // in returns an agent's address in other projects.
 func in(p *maildir.Project, agent string) string { return agent + "@" + p.Slug }
 
-// items lists the names of the files that contain a project's mail to other projects.
+// items lists the names of the files with a project's mail to other projects.
 func items(t testing.TB, p *maildir.Project) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(filepath.Dir(p.Dir()), crossing.FolderName))
@@ -84,8 +85,9 @@ func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 	return m
 }
 
-// TestCrossing sends a message to agents of two projects. It checks the files in both trees: the names in them, their
-// seals and the attachment. Only the right files name the bcc recipients. No mail is left waiting.
+// TestCrossing checks the files that a message to agents of two projects creates in both trees: the names in them,
+// their seals and the attachment. Bcc recipients must be named only in their own and the sender's copies. No mail may
+// be left waiting.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -107,7 +109,7 @@ func TestCrossing(t *testing.T) {
 		from  string
 		to    []string
 		cc    []string
-		boxes map[string][]string // the bcc recipients in each copy, by folder
+		boxes map[string][]string // by folder: the bcc recipients listed in the copy
 	}{
 		{s.back, "Ann", []string{"Bob", in(s.front, "Xia")}, []string{in(s.front, "Yan"), "Cat"}, map[string][]string{
 			"messages": nil, "agents/Ann/outbox": {in(s.front, "Zoe")}, "agents/Bob/inbox": nil, "agents/Cat/inbox": nil,
@@ -157,7 +159,8 @@ func TestCrossing(t *testing.T) {
 }
 
 // TestCrossingReply checks that a reply from the other project reaches the author in the same thread and acknowledges
-// the message. The author sees the receipts from both projects. A recipient sees only the receipts that are not hidden.
+// the message. The author must see the receipts from both projects, and a recipient must see only the receipts of the
+// recipients in to and cc.
 func TestCrossingReply(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -193,7 +196,7 @@ func TestCrossingReply(t *testing.T) {
 	}
 }
 
-// receipts returns receipts as text.
+// receipts returns the receipts as text.
 func receipts(all []index.Receipt) string {
 	var said []string
 	for _, r := range all {
@@ -212,7 +215,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked makes writes to an agent's inbox fail while it is true.
+// blocked, while it is true, makes writes to an agent's inbox fail.
 type blocked struct {
 	atomic.Bool
 	agent string
@@ -225,8 +228,9 @@ func (b *blocked) fail(p string) error {
 	return nil
 }
 
-// TestCrossingQueued checks that a message waits while the other project's tree cannot be written, and that the
-// sender's receipt says so. Once the tree can be written, the server delivers the message by itself, and only once.
+// TestCrossingQueued checks that a message waits while the server cannot write to the other project's tree, and that
+// the sender's receipt says so. When the tree is writable again, the server must deliver the message exactly once,
+// without another call.
 func TestCrossingQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -254,8 +258,8 @@ func TestCrossingQueued(t *testing.T) {
 	}
 }
 
-// TestCrossingStart checks what happens to a waiting message when the server starts. If the message is in the sender's
-// tree, it is delivered, and otherwise dropped. A message that was already delivered is not delivered again.
+// TestCrossingStart checks that a starting server delivers a waiting message if the message is in the sender's tree,
+// and drops it otherwise. A message that has already been delivered must not be delivered again.
 func TestCrossingStart(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -293,7 +297,7 @@ func TestCrossingStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, kept.ID+"-"+s.front.Slug+".json"), item, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	saving := filepath.Join(dir, ".new-2") // like the file of a send that begins right after the start
+	saving := filepath.Join(dir, ".new-2") // looks like the file of a send that begins right after the start
 	s = openPair(t, storetest.Config{Root: root, Index: func(x index.Index) index.Index {
 		if err := os.WriteFile(saving, item[:20], 0o600); err != nil {
 			t.Error(err)
@@ -321,8 +325,8 @@ func subjects(t testing.TB, p *maildir.Project, agent string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCrossingGone checks mail to a project that no longer exists. The sender gets a notice, which names no bcc
-// recipient. Removing one project changes nothing in the other one.
+// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice that names no bcc
+// recipient. Removing one project must change nothing in the other project.
 func TestCrossingGone(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -350,8 +354,8 @@ func TestCrossingGone(t *testing.T) {
 	}
 }
 
-// TestCrossingLeft checks that a recipient that is no longer an agent of the other project gets no copy. The sender
-// gets a notice.
+// TestCrossingLeft checks that a recipient that has been removed from the other project gets no copy, and that the
+// sender gets a notice.
 func TestCrossingLeft(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -376,8 +380,8 @@ func TestCrossingLeft(t *testing.T) {
 	}
 }
 
-// TestCrossingUndo checks that undoing a send withdraws the message in both projects, and that readers in both get a
-// notice. A redo sends the message in both projects again.
+// TestCrossingUndo checks that undoing a send withdraws the message in both projects, and that readers in both
+// projects get a notice. A redo must send the message in both projects again.
 func TestCrossingUndo(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -423,8 +427,8 @@ func TestCrossingUndo(t *testing.T) {
 	}
 }
 
-// TestCrossingUndoQueued checks that a message that is undone before it has reached the other project never reaches it.
-// If the other tree cannot be written, an undo takes effect there later.
+// TestCrossingUndoQueued checks that a message never reaches the other project if the send is undone in time. If the
+// server cannot write to the other project's tree, an undo must take effect there later.
 func TestCrossingUndoQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -494,7 +498,7 @@ func TestCrossingSaved(t *testing.T) {
 	}
 }
 
-// TestCrossingNoAddress checks which parties are email addresses.
+// TestCrossingNoAddress checks which parties count as email addresses.
 func TestCrossingNoAddress(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{Domains: []string{"mail"}, Outside: maildir.Outside{Allow: []string{"*", "front", "example.org"}}})
@@ -526,7 +530,7 @@ func saveFile(t testing.TB, p *maildir.Project, path, text string) {
 }
 
 // TestCrossingWaits checks that an author sees which agents of another project still have to acknowledge or answer a
-// message. Queries that span projects count a message only once, no matter how many projects have copies of it.
+// message. Queries over all projects must count a message only once, no matter how many projects have copies of it.
 func TestCrossingWaits(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -582,7 +586,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls before when a backup begins to copy the project.
+// packs is a history that calls a function when a backup begins to copy the project.
 type packs struct {
 	history.Log
 	before *func()
@@ -595,8 +599,9 @@ func (h packs) KeepPacks(ctx context.Context) (done func(), err error) {
 	return h.Log.KeepPacks(ctx)
 }
 
-// TestCrossingBackup checks that a restored store delivers mail that was waiting when the backup was made. It also
-// delivers mail that was sent during the backup, after the recipient's project had been copied and before the sender's.
+// TestCrossingBackup checks that a restored store delivers mail that was waiting when the backup was made. It must
+// also deliver mail that was sent during the backup, between the copying of the recipient's project and the copying
+// of the sender's project.
 func TestCrossingBackup(t *testing.T) {
 	t.Parallel()
 	var before []*func()
@@ -608,7 +613,7 @@ func TestCrossingBackup(t *testing.T) {
 	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
 	disk.Store(true)
 	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
-	*before[1] = func() { // the backup has already copied back
+	*before[1] = func() { // called after the backup has copied back
 		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
 		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
 			t.Errorf("%+v", m)
@@ -639,7 +644,7 @@ func TestCrossingBackup(t *testing.T) {
 	}
 }
 
-// TestCrossingUnwatched checks that the watcher does not follow the files of mail to other projects.
+// TestCrossingUnwatched checks that the watcher ignores the files with mail to other projects.
 func TestCrossingUnwatched(t *testing.T) {
 	t.Parallel()
 	for rel, want := range map[string]bool{
@@ -651,8 +656,8 @@ func TestCrossingUnwatched(t *testing.T) {
 	}
 }
 
-// TestCrossingGuest checks that another OS user can answer mail from another project, but learns nothing about other
-// projects, neither from a refusal nor by giving a bare name.
+// TestCrossingGuest checks that another OS user can answer mail from another project, but cannot find out anything
+// about other projects, either from a refusal or by using a name without a project.
 func TestCrossingGuest(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{User: func() int { return 1000 }})

@@ -13,17 +13,17 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestDayFolders checks that a day folder gets no more than a thousand messages. Later messages go to the folders 1, 2,
-// … below it, even after a restart, and are read like any others.
+// TestDayFolders checks that a day's folder contains at most a thousand messages. Further messages must be stored in
+// its subfolders 1, 2, …, even after a restart, and must be readable like any other message.
 func TestDayFolders(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	folder := path.Dir(format.InboxPath("Bob", "x", now))
 	root, total := filepath.Join(t.TempDir(), "store"), 0
 	for _, step := range []struct {
-		fill string // folder with old messages before the start
+		fill string // folder that contains old messages before the start
 		old  int
-		want []string // folders of the new messages
+		want []string // expected folders of the new messages
 	}{
 		{"", 0, []string{folder}},
 		{folder, 998, []string{folder, folder + "/1"}},
@@ -58,7 +58,7 @@ func TestDayFolders(t *testing.T) {
 	}
 }
 
-// save writes a copy for Bob into the tree, by hand.
+// save writes an inbox copy for Bob into the tree, as a user would.
 func save(t *testing.T, tree, folder, id string, created time.Time) {
 	t.Helper()
 	a := filepath.Join(tree, folder)

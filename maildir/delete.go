@@ -19,15 +19,15 @@ type Deleted struct {
 	Readers []string `json:"read_by"`            // agents that had read the message, except its sender
 	Files   []string `json:"files"`              // paths of the removed files
 	Outside []string `json:"left_for,omitempty"` // recipients at other domains that keep their copies: see leftFor
-	Queued  []string `json:"queued,omitempty"`   // other projects in which the message is removed later
+	Queued  []string `json:"queued,omitempty"`   // other projects from which the message still has to be removed
 
-	row *index.MessageRow // the message before the deletion, with all receipts, and with the bcc recipients in BCC
+	row *index.MessageRow // the message before the deletion, with all receipts; its BCC field lists the bcc recipients
 }
 
-// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the agent.
-// If the message was sent from this project, the copies in other projects are removed too. Attachments are kept,
-// because other messages may use them. The caller must ensure that the user is the store's owner; the agent need not be
-// the message's author. Delete returns ErrNotFound if there is no such message.
+// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the
+// agent. If the message was sent from this project, the copies in other projects are removed too. Attachments are
+// kept, because other messages may use them. The caller must check that the user is the store's owner; the agent need
+// not be the message's author. Delete returns ErrNotFound if there is no such message.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var gone *Deleted
@@ -49,8 +49,9 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 	return gone, nil
 }
 
-// planDeletion plans the removal of every file of a message. The operation is alone in its group, so no other operation
-// can mark a copy in the meantime. It returns ErrNotFound if there is no such message, and any error from Group.Remove.
+// planDeletion plans the removal of every file of a message. The operation must be the only one in its group, so that
+// no other operation marks a copy in the meantime. It returns ErrNotFound if there is no such message, and any error
+// from Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.mail.HeadNamed(g.Ctx, refusal.Message, id)
 	if err != nil {

@@ -32,8 +32,8 @@ func filesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 }
 
 // TestDelete checks that a message is deleted together with its copies, its marks and a second file with its id. Text
-// saved into one of these files just before the deletion is in the history. The result lists the agents that had read
-// the message.
+// saved in one of these files just before the deletion must be in the history. The result must list the agents that
+// had read the message.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -77,7 +77,7 @@ func TestDelete(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"a person's note": {"log", "-p", "--", d.CopyPath},
-		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"}, // not the last: Postmaster may report the edit
+		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"}, // perhaps not the last commit: Postmaster may report the edit
 	} {
 		if out := git(t, p, args...); !strings.Contains(out, want) {
 			t.Errorf("git %v:\n%s", args, out)
@@ -88,8 +88,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWhileRead checks that no files of a message are left if the message is read, popped, archived and
-// acknowledged while it is being deleted.
+// TestDeleteWhileRead checks that no files of a message remain if agents read, pop, archive and acknowledge it while
+// it is being deleted.
 func TestDeleteWhileRead(t *testing.T) {
 	t.Parallel()
 	const rounds = 20

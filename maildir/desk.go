@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Unlike programs, users type short forms: only the last element of a project's path, or part of an id. Users also do
-// not register. The functions below allow for both.
+// Users type short forms that programs do not use: the last element of a project's path, or part of an id. Users also
+// do not register as agents. The functions below allow for both.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
 // project's folder in the store. It returns any error from Project, ErrConflict if several projects have that name, and
@@ -54,14 +54,14 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 }
 
 // FullID finds the message that a shortened id identifies: a prefix of the id, with or without "msg_". For messages
-// from the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
-// MinShort characters. FullID returns short unchanged if it is a thread id or a complete id, or if it matches no id. It
-// returns ErrConflict if several ids match.
+// of the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
+// MinShort characters. FullID returns short unchanged if it is a thread id or a complete id, or if it matches no id.
+// It returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Message, short)
 }
 
-// formerID is like FullID, but for a message that may have been removed. It also searches the newest operations in the
+// formerID is like FullID, but also finds a message that has been removed, by searching the newest operations in the
 // history. It returns any error from FullID, and "" if no recent message has that id.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// mount mounts a small file system for the test. It skips the test if only root may mount.
+// mount mounts a small file system for the test. It skips the test if the process lacks permission to mount.
 func mount(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,14 +23,14 @@ func mount(t *testing.T) string {
 		t.Skipf("needs the right to mount a tmpfs: %v", err)
 	}
 	t.Cleanup(func() {
-		// Until it calls exec, a child process forked by another test keeps this process's descriptors open.
+		// A child process that another test has forked keeps this process's descriptors open until it calls exec.
 		until(t, "unmounted", func() bool { return !errors.Is(unix.Unmount(dir, 0), unix.EBUSY) })
 	})
 	return dir
 }
 
-// TestFullDisk checks that a send on a full disk fails with a clear error and leaves no files behind. Reading still
-// works. Once there is space again, everything works, and no file is incomplete.
+// TestFullDisk checks that a send on a full disk fails with a clear error and leaves no files behind. Reading must
+// still work. When there is space again, everything must work, and no file may be incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)
@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 	if page := inbox(t, p, "Bob"); page.Total != 1 || page.Messages[0].Subject != "kept" {
 		t.Errorf("%+v", page)
 	}
-	// Removing the file would not free its space while a child process forked by another test has the file open.
+	// Removing the file would not free its space if a child process that another test has forked has the file open.
 	if err := os.Truncate(filler, 0); err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,16 @@
-// Package maildir is the domain: it defines what a project, an agent, a message, a delivery, a claim and a hook
-// are, how they are stored on disk, and every operation on them. Start reading here; everything else (index,
-// history, watcher, tools, command line) calls this package or is called by it.
+// Package maildir is the domain: it defines what a project, an agent, a message, a delivery, a claim and a hook are,
+// how they are stored on disk, and every operation on them. Start reading here; everything else (index, history,
+// watcher, tools, command line) calls this package or is called by it.
 //
 // A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
 // Holds, Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box
-// provides the operations on one agent's mail. The store's carrier (package crossing) takes mail from one project to
-// another. A View is a project with the access rights of one OS user (package access).
+// provides the operations on one agent's mail. The store's carrier (package crossing) delivers mail from one project
+// to another. A View is a project with the access rights of one OS user (package access).
 //
 // # The tree
 //
-// A project is one Git working tree. The mail consists of the files in this tree; everything else is derived from them.
+// A project is one Git working tree. The mail consists of the files in this tree; everything else is derived from
+// them.
 //
 //	project.json                              {"human_key": "/abs/shop", "slug": "shop-1a2b3c4d", "created": "…"}
 //	messages/YYYY/MM/DD/<id>.md               the canonical message
@@ -29,19 +30,19 @@
 //	machines/<key id>.key                     public key of a machine that shares the mail; ignored until trusted
 //	machines/<key id>.format                  the highest project format that this machine supports
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was
-//	                                          last here), notified/<Name> (the mail it was notified about),
+//	                                          last active), notified/<Name> (the mail it was notified about),
 //	                                          sessions/<client>-<hash> (the agent of a client's session),
 //	                                          stopped/<what>-<Name>-<claim> (the work blocked by claims)
 //
-// Only format/layout.go spells out these names. When the server reads the tree, only the first two or three
-// elements of a path matter.
+// Only format/layout.go spells out these names. When the server reads the tree, only the first two or three elements
+// of a path matter.
 //
 // # One way in
 //
-// An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
-// the index to ingest their paths, and hands the operation to the history (package writer). The watcher reports edits
-// by other programs to the same Ingest. Either way, the index receives only file names, so the two cannot disagree.
-// Package store does both for one tree; writing.go and edits.go handle what package store reports.
+// An operation plans files. The project's single writer stages them, makes them durable, renames them into place,
+// tells the index to ingest their paths, and passes the operation to the history (package writer). The watcher
+// reports edits by other programs to the same Ingest. Either way, the index receives only file names, so the two
+// cannot disagree. Package store does both for one tree; writing.go and edits.go handle what package store reports.
 //
 // # Invariants
 //

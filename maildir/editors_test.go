@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// editor is a real editor, with the keys for typing and saving text.
+// editor describes a real editor: how to start it, and the keys for typing and saving text.
 type editor struct {
 	name  string
-	start string   // the command, without the file
-	begin []string // keys before text can be typed
-	save  []string // keys that save and return to typing
+	start string   // the command that starts it, without the file name
+	begin []string // keys to press before text can be typed
+	save  []string // keys that save the file, after which text can be typed again
 }
 
 var editors = []editor{
@@ -28,7 +28,8 @@ var editors = []editor{
 	{"nano", "nano -I -B", nil, []string{"C-o", "Enter"}},
 }
 
-// TestEditors checks that text saved in a real editor is sent, and is not sent again when it is saved unchanged.
+// TestEditors checks that text saved in a real editor is sent, and is not sent again when it is saved without
+// changes.
 func TestEditors(t *testing.T) {
 	for _, e := range editors {
 		t.Run(e.name, func(t *testing.T) {
@@ -66,7 +67,7 @@ func TestEditors(t *testing.T) {
 			typed(" ", "BSpace") // emacs does not save an unmodified buffer
 			typed(e.save...)
 			if strings.HasPrefix(e.name, "emacs") {
-				typed("y", "e", "s", "Enter") // the editor asks because the file was removed
+				typed("y", "e", "s", "Enter") // answers the editor's question, because the file was removed
 			}
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.later()

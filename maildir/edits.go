@@ -47,7 +47,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 			continue
 		}
 		in, ok := strings.CutPrefix(rest, storedir.RepoDir+"/")
-		if !ok { // the project's folder itself, or a file next to its tree
+		if !ok { // the path is the project's folder itself, or a file next to the project's tree
 			s.edited(ctx, slug, nil, true)
 			continue
 		}
@@ -68,22 +68,23 @@ func (s *Store) edited(ctx context.Context, slug string, paths []string, scan bo
 		} else {
 			p, err = s.adopt(ctx, slug)
 		}
-		if err != nil && ctx.Err() == nil { // if the server is shutting down, its next start opens the project
+		if err != nil && ctx.Err() == nil { // if the server is shutting down, the project is opened at the next start
 			s.core.Log.Error("a project is unavailable", "project", slug, "error", err)
 		}
 		s.forgetLeftOut(slug)
 		scan = true
 	}
 	if p != nil {
-		if scan { // shared.json, which is next to the tree, may have changed
+		if scan { // shared.json, which is outside the tree, may have changed
 			p.reread()
 		}
 		p.mail.Edited(paths, scan)
 	}
 }
 
-// Noticed wakes callers that are waiting for changes, and drops cached names and claims that may have been removed. It
-// also schedules the operation that writes the time into marks created with touch.
+// Noticed wakes callers that are waiting for changes, and drops cached names and claims that may have been removed.
+// It also schedules the operation that writes the time into marks created with touch, and rereads the project's path
+// if project.json has changed.
 func (o mail) Noticed(changes []index.Change) {
 	if len(changes) == 0 {
 		return

@@ -18,9 +18,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkVisible measures the time, including the watcher, from a user's save until the message is listed and can be
-// found by its new words. The cases save the file by a rename, as most editors do, or in place. They run without other
-// load, or while agents send 500 messages a second. The floor is the watcher's settle time, three milliseconds.
+// BenchmarkVisible measures the time from a user's save, through the watcher, until the message is listed and can be
+// found by its new words. The file is saved by renaming, as most editors do, or in place, either without other load
+// or while agents send 500 messages a second. At best, the result is the watcher's settle time of three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
 		for _, save := range []struct {
@@ -49,7 +49,7 @@ func BenchmarkVisible(b *testing.B) {
 					if n > 0 { // the first save creates the folder
 						each = append(each, time.Since(began))
 					}
-					waits.Pace(20 * time.Millisecond) // no user saves faster
+					waits.Pace(20 * time.Millisecond) // no user saves more often
 				}
 				b.StopTimer()
 				each.Report(b, "")
@@ -85,7 +85,7 @@ func seen(b *testing.B, p *maildir.Project, id, word string) {
 	}
 }
 
-// sendAt sends rate messages per second until stop is called. It does not wait for the results of earlier sends.
+// sendAt sends rate messages per second, until stop is called, without waiting for the results of earlier sends.
 func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	if rate == 0 {
 		return func() {}
@@ -114,9 +114,9 @@ func sendAt(b *testing.B, p *maildir.Project, rate int) (stop func()) {
 	}
 }
 
-// BenchmarkCheckout measures how long the index of a watched store takes to match the tree after a git checkout of
-// another branch. The checkout changes 10,000 files, and the time is measured from its start. "git-ms" is the time that
-// git itself takes, which is the floor. "after-git-ms" is the additional time that the index takes.
+// BenchmarkCheckout measures the time from the start of a git checkout that changes 10,000 files until the index of a
+// watched store matches the tree. "git-ms" is the time that git itself takes, and "after-git-ms" is the additional
+// time until the index matches.
 func BenchmarkCheckout(b *testing.B) {
 	files := 9_999
 	if testing.Short() {
@@ -129,7 +129,7 @@ func BenchmarkCheckout(b *testing.B) {
 	prepareBranch(b, mail, repo)
 	s := storetest.Open(b, storetest.Config{Root: root, NoCheck: true})
 	p := s.Projects()[0]
-	if err := p.Rescan(b.Context()); err != nil { // so that the watch is set up
+	if err := p.Rescan(b.Context()); err != nil { // ensures that the watch is set up
 		b.Fatal(err)
 	}
 	var took, git time.Duration
@@ -159,7 +159,7 @@ func BenchmarkCheckout(b *testing.B) {
 // unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
-		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // clean up after an interrupted run
+		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // cleans up after an interrupted run
 		return
 	}
 	runGit(b, repo, "branch", "same")

@@ -9,9 +9,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// ProjectWithAgent returns the project that a call by an agent means. This is p, unless p lacks the agent and exactly
-// one other project has it. In that case, it returns the other project and a note. It does not check whether the agent
-// exists. Only calls by the store's owner, and by callers whose OS user is unknown, may use it.
+// ProjectWithAgent returns the project that an agent's call refers to. If p lacks the agent and exactly one other
+// project has it, that is the other project, and ProjectWithAgent also returns a note. Otherwise it is p, even if no
+// project has the agent. Only calls by the store's owner, and by callers whose OS user is unknown, may use
+// ProjectWithAgent.
 func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) (*Project, *Error, error) {
 	if is, err := p.mail.HasAgent(ctx, agent); is || err != nil {
 		return p, nil, err
@@ -36,8 +37,8 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 // name if no other project has that name, and otherwise the project's slug.
 func (p *Project) AddressOf(agent string) string { return p.mail.ShortAddress(agent) }
 
-// Queued returns the slugs of the other projects to which a message from this project has not been delivered yet. If it
-// cannot determine them, it returns nil.
+// Queued returns the slugs of the other projects to which a message from this project has not been delivered yet. It
+// returns nil if it cannot determine them.
 func (p *Project) Queued(ctx context.Context, id string) []string {
 	m, err := p.sentCopy(ctx, id, nil)
 	if err != nil || m == nil {
@@ -46,13 +47,13 @@ func (p *Project) Queued(ctx context.Context, id string) []string {
 	return p.carrier.Waits(p.mail, m)
 }
 
-// InAnotherProject reports whether a party to a message is an agent of another project, judging only by the form of the
-// address. This machine need not have that project.
+// InAnotherProject reports whether a party to a message is an agent of another project, based only on the form of the
+// party's address. That project may be missing on this machine.
 func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }
 
-// completeAgent returns up to limit names of agents that begin with prefix. These are names of agents of the project
-// with the given slug. If the prefix is not empty, addresses of other projects' agents follow. The part after an @ in
-// the prefix is the beginning of a project's name or slug.
+// completeAgent returns up to limit names of agents that begin with prefix. It lists the agents of the project with
+// the given slug first. If the prefix is not empty, addresses of agents in other projects follow. If the prefix
+// contains an @, the part after the @ is matched against the beginning of a project's name or slug.
 func (s *Store) completeAgent(ctx context.Context, slug, prefix string, limit int) (names []string, err error) {
 	if names, err = s.core.Index.Names(ctx, slug, format.KindProfile, prefix, limit); err != nil || slug == "" || prefix == "" {
 		return names, err

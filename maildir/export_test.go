@@ -11,19 +11,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Later returns the number of operations that are waiting for other operations to end.
+// Later returns the number of operations that are waiting to be planned again.
 func Later(p *Project) int {
 	_, waiting := p.mail.Writer.Backlog()
 	return waiting
 }
 
-// Queued returns the number of operations that the writer has not handled yet.
+// Queued returns the number of operations in the writer's queue.
 func Queued(p *Project) int {
 	queued, _ := p.mail.Writer.Backlog()
 	return queued
 }
 
-// SweepStaging removes leftovers, as the server does every hour.
+// SweepStaging removes leftover files, as the server does every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
@@ -38,7 +38,7 @@ func SweepStaging(ctx context.Context, p *Project) error {
 	}
 }
 
-// Sweep removes ended claims, as the server does every hour.
+// Sweep removes expired and released claims, as the server does every hour.
 func Sweep(p *Project) { p.mail.Writer.Later(p.Claims.Sweep()) }
 
 // LiveSessions lists the live sessions in the order in which they began.
@@ -50,13 +50,14 @@ func LiveSessions(p *Project) []seat.Seat {
 // StoreOf returns the part of the store that the project shares with other projects.
 func StoreOf(p *Project) *core.Store { return p.mail.Store }
 
-// MostAdvice is the number of messages that Postmaster writes to one agent per hour, not counting the final message.
+// MostAdvice is the maximum number of messages that Postmaster writes to one agent in an hour, not counting the final
+// message.
 const MostAdvice = core.MostNotices
 
-// Settling counts the saved files that have changed within the last SettleTime.
+// Settling returns the number of saved files that have not yet stayed unchanged for SettleTime.
 func Settling(p *Project) int { return p.outbox.Waiting() }
 
-// SettleTime is how long a saved file must stay unchanged.
+// SettleTime is how long a saved file must stay unchanged before it is sent.
 const SettleTime = outbox.SettleTime
 
 // MostStamped exports mostStamped.
@@ -70,5 +71,5 @@ func ProblemsOf(ctx context.Context, p *Project, n int) ([]format.Problem, error
 // TreeOf returns the project's tree.
 func TreeOf(p *Project) *tree.Tree { return p.mail.Tree }
 
-// Now returns the time by the project's clock.
+// Now returns the time according to the project's clock.
 func Now(p *Project) time.Time { return p.mail.Now() }

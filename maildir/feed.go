@@ -29,7 +29,7 @@ func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]inde
 	for {
 		bell := s.core.Feed.Any()
 		changes, err := s.core.Index.Changes(ctx, after, limit)
-		if err != nil && ctx.Err() != nil { // the query was interrupted
+		if err != nil && ctx.Err() != nil { // the query was interrupted because ctx ended
 			return nil, context.Cause(ctx)
 		}
 		if err != nil || len(changes) > 0 {

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the firings for changes, in order. Fire decides for each of them whether to run it. If a project is
-// being opened, Firings waits for it. Firings returns ErrUnavailable if owners.json or hooks.json cannot be read, and
-// ctx's error if ctx ends during the wait.
+// Firings returns the firings that result from changes, in order. Fire decides for each of them whether its hook
+// runs. If a project is being opened, Firings waits for it. Firings returns ErrUnavailable if owners.json or
+// hooks.json cannot be read, and ctx's error if ctx ends during the wait.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
 	for i := range changes {
@@ -41,7 +41,7 @@ func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Fir
 	return all, s.fillOwners(ctx, all)
 }
 
-// fillOwners sets the owners of the firings' mailboxes.
+// fillOwners sets the owner of each firing's mailbox.
 func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	owners, err := s.core.Owners.LoadOwners()
 	for i := range all {
@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
-// the log's retention period. For each hook, the oldest firing comes first. MissedFirings is for mail whose changes are
-// no longer in the feed because the index was rebuilt.
+// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older
+// than the log's retention period. For each hook, the oldest firing comes first. It is used for mail whose changes
+// are missing from the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -128,15 +128,16 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].ID // an offset would skip a row if another row were removed meanwhile
+		q.Before = rows[len(rows)-1].ID // unlike an offset, this skips no row if another one is removed
 	}
 }
 
-// Fire decides whether to run the hook of a firing. If so, it writes the mark durably and returns the run, which the
-// caller executes once. Otherwise run is nil and why gives the reason. The hook or the copy may be gone, the mailbox
-// and the hook may have different owners, or the server may be unable to run commands as that owner. The message may be
-// untrusted, from another machine, or older than the hook. Or the hook may already have run for the message. If Fire
-// cannot decide, it returns ErrUnavailable or, like Firings, ctx's error.
+// Fire decides whether the hook of a firing runs. If so, Fire durably writes the mark and returns the run, which the
+// caller must execute once. Otherwise, run is nil and why is the reason. A hook does not run if the hook or the copy
+// no longer exists, if the mailbox and the hook have different owners, or if the server cannot run commands as that
+// owner. It also does not run if the message is untrusted, from another machine, or older than the hook, or if the
+// hook has already run for the message. If Fire cannot decide, it returns ErrUnavailable or, like Firings, ctx's
+// error.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err

@@ -13,13 +13,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestFloodOfEdits checks that a very large number of edits is ingested in portions. All files of a message are in the
-// same portion. Mail sent in the meantime is handled between two portions. A comparison ends after the last portion.
+// TestFloodOfEdits checks that a very large number of edits is ingested in portions, and that all files of a message
+// are in the same portion. Mail sent in the meantime must be handled between two portions, and a comparison must end
+// after the last portion.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
-	const most = 1024 + 3 // a portion, plus the remaining files of its last message
+	const most = 1024 + 3 // a full portion, plus the remaining files of its last message
 	var flood []string
-	ours := map[string]bool{} // ids
+	ours := map[string]bool{} // by id
 	for n := range 3 * most {
 		id := fmt.Sprintf("m%d", n)
 		ours[id] = true
@@ -38,7 +39,7 @@ func TestFloodOfEdits(t *testing.T) {
 				ids[id]++
 			}
 		}
-		if len(ids) == 0 { // the server's own paths
+		if len(ids) == 0 { // these are the server's own writes
 			return
 		}
 		first.pass("a portion")
@@ -53,7 +54,7 @@ func TestFloodOfEdits(t *testing.T) {
 				t.Errorf("a portion has %d of the 4 files of %s", n, id)
 			}
 		}
-		if !answered { // keep the flood going until the answer arrives
+		if !answered { // keep sending edits until the answer arrives
 			portions++
 			p.Edited(paths, false)
 		}
@@ -78,7 +79,7 @@ func TestFloodOfEdits(t *testing.T) {
 		defer cancel()
 		level <- p.Rescan(ctx)
 	}()
-	<-differing // the comparison has found the files that it must ingest before it returns
+	<-differing // the comparison has found the files to ingest, but has not returned yet
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
 	<-next.reached // some of these files have been ingested

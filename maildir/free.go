@@ -15,13 +15,13 @@ import (
 // Freeing selects another agent's claim to release.
 type Freeing struct {
 	Holder  string
-	Pattern string // the claim's pattern, or text that Claim would turn into that pattern
+	Pattern string // the claim's pattern, or text that Claim normalizes to that pattern
 	WorkDir string // see claim.From
 	Reason  string // sent to the holder; "": none
 }
 
-// Free releases another agent's live claim and sends the reason to the holder. Both belong to one operation of the
-// releasing agent, so Undo reverses them together. The caller must ensure that the user is the store's owner; the agent
+// Free releases another agent's live claim and sends the reason to the holder. Both are part of one operation of the
+// releasing agent, so Undo undoes them together. The caller must check that the user is the store's owner; the agent
 // need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns
 // ErrNotFound for an unknown agent, and any error that Send returns for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
@@ -36,7 +36,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	}
 	texts, normalized := []string{f.Pattern}, map[string][]string{}
 	err := b.p.Claims.Normalize(claim.From{WorkDir: f.WorkDir}, func(m *claim.Normalizer) error {
-		normalized[f.Pattern], _ = m.Patterns(texts) // empty if the text could not be claimed
+		normalized[f.Pattern], _ = m.Patterns(texts) // nil if the text could not have been claimed
 		return nil
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 		return nil, err
 	}
 	if b.p.mail.IsShared() {
-		_ = b.p.Sync.SyncClaims(ctx) // if SyncClaims fails, the next round notifies the holder's machine
+		_ = b.p.Sync.SyncClaims(ctx) // if SyncClaims fails, the holder's machine is notified in the next sync round
 	}
 	return notice, nil
 }

@@ -12,8 +12,9 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestFree checks that the history names the agent that released another agent's claim. That agent can undo both the
-// release and the message about it. If the holder has read the message, the holder gets a notice.
+// TestFree checks that the history names the agent that released another agent's claim, and that this agent can undo
+// the release together with the message about it. If the holder has read the message, the holder must get a notice
+// about the undo.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -85,7 +86,7 @@ func TestFree(t *testing.T) {
 	}
 }
 
-// TestClaimAgain checks that a path claimed again after a release is reported as claimed, not as released.
+// TestClaimAgain checks that if a path is claimed again after a release, it is reported as claimed, not as released.
 func TestClaimAgain(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAgentGoneWhileLookedUp checks that an agent is not treated as existing if it is removed between the index query
-// and the caching of the result.
+// TestAgentGoneWhileLookedUp checks that an agent is not considered to exist if it is removed between the index query
+// and the caching of the query's result.
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
 	p := project(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
 	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("Bob"), string(profile)) // created by hand, so no call has looked up Bob yet
+	put(t, p, format.ProfilePath("Bob"), string(profile)) // created by hand, so that nothing has looked up Bob yet
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +47,8 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 }
 
 // TestDeleteMailboxUnderWay checks that no mail to an agent is written after the agent's folder has been removed, and
-// that the removal does not miss mail in progress. Otherwise the agent would exist again, without a profile or an
-// owner.
+// that the removal does not miss mail in progress. Otherwise, the agent's folder would be recreated without a profile
+// or an owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {
@@ -61,7 +61,7 @@ func TestDeleteMailboxUnderWay(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		first, second func(p *maildir.Project) error
-		want          error // the second call's error
+		want          error // the expected error of the second call
 	}{
 		"removed after a delivery":    {sent, deleted, nil},
 		"delivered after the removal": {deleted, sent, maildir.ErrNotFound},

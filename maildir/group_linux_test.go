@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// together queues the calls while the writer is stopped at a step, so that they all end up in one group. It returns
-// their results.
+// together makes the calls while the writer is stopped at a step, so that all of them are in the same group. It
+// returns their errors.
 func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error) (errs []error) {
 	t.Helper()
 	journal := h.at(isStep("journal"))
@@ -32,8 +32,8 @@ func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error)
 	return errs
 }
 
-// TestGroupDecidesOnce checks that the plan of each queued operation takes the results of earlier ones into account if
-// they depend on the same name, key, mailbox or claim.
+// TestGroupDecidesOnce checks that when several queued operations depend on the same name, key, mailbox or claim, the
+// plan of each takes the results of the earlier ones into account.
 func TestGroupDecidesOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8

@@ -8,20 +8,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// halts stops several goroutines, each at the first matching name.
+// halts stops goroutines, each at the first name that matches.
 type halts struct {
 	mu  sync.Mutex
 	all []*halt
 }
 
-// halt is one stop.
+// halt is one of these stops.
 type halt struct {
 	match   func(name string) bool
-	reached chan struct{} // closed when a goroutine has stopped at this point
+	reached chan struct{} // closed when a goroutine has stopped here
 	goOn    chan struct{} // closed by the test
 }
 
-// at sets up a stop before the first name that matches.
+// at adds a stop at the first name for which match returns true.
 func (h *halts) at(match func(name string) bool) *halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +30,7 @@ func (h *halts) at(match func(name string) bool) *halt {
 	return one
 }
 
-// pass stops the calling goroutine if name matches one of the stops.
+// pass stops the calling goroutine if there is a stop for name.
 func (h *halts) pass(name string) {
 	var here *halt
 	h.mu.Lock()
@@ -47,15 +47,15 @@ func (h *halts) pass(name string) {
 	}
 }
 
-// watched is an index whose calls a test may stop or make fail. A nil hook has no effect.
+// watched is an index whose calls a test can stop or make fail. A hook that is nil has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // called after an agent is looked up, before the result is returned
+	looked  func(agent string) // called after an agent was looked up, before the result is returned
 	ingest  func(paths []string)
-	compare func() // called before a comparison with the tree
+	compare func() // called before the index is compared with the tree
 	// differing receives a value when a comparison has found the differences. It may be nil.
 	differing chan struct{}
-	ingested  func(paths []string) error // an error prevents the server's own writes from being ingested
+	ingested  func(paths []string) error // called before the server's own writes are ingested; an error prevents that
 }
 
 func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {

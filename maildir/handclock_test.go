@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// handClock is a clock that advances only when the test sets it forward.
+// handClock is a clock that only the test moves forward.
 type handClock struct{ at atomic.Int64 }
 
 func newHandClock() *handClock {

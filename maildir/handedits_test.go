@@ -19,7 +19,7 @@ type edited struct {
 	p *maildir.Project
 }
 
-// write writes a file in the store's folder. An empty text removes the file.
+// write writes a file in the store's folder, or removes the file if text is "".
 func (e *edited) write(path, text string) {
 	e.t.Helper()
 	file := filepath.Join(e.Root(), path)
@@ -40,8 +40,7 @@ func (e *edited) inTree(path, text string) { e.write("projects/"+e.p.Slug+"/repo
 // beside is like write, for a file next to the project's tree.
 func (e *edited) beside(path, text string) { e.write("projects/"+e.p.Slug+"/"+path, text) }
 
-// means reports whether a path belongs to the project with the given slug. If slug is "", it reports whether the path
-// belongs to no project.
+// means reports whether a key identifies the project with the given slug or, if slug is "", no project.
 func (e *edited) means(key, slug string) bool {
 	p, err := e.Project(e.t.Context(), key)
 	if slug == "" {
@@ -50,7 +49,7 @@ func (e *edited) means(key, slug string) bool {
 	return err == nil && p.Slug == slug
 }
 
-// ann returns the directory's entry for Ann, or nil if there is no such agent.
+// ann returns the directory's entry for the agent Ann, or nil if there is no such agent.
 func (e *edited) ann() *maildir.AgentInfo {
 	a, err := e.p.Agents.Whois(e.t.Context(), "Ann")
 	if err != nil && !errors.Is(err, maildir.ErrNotFound) {
@@ -69,8 +68,8 @@ func (e *edited) mailbox() *maildir.UserBox {
 	return box
 }
 
-// TestHandEdits edits each kind of file that a user may edit while a server is running. The server notices the edit.
-// When the test ends, storetest checks that a restarted server gives the same answers.
+// TestHandEdits checks, for each kind of file that a user may edit while a server is running, that the server notices
+// an edit. When the test ends, storetest checks that a restarted server gives the same answers.
 func TestHandEdits(t *testing.T) {
 	t.Parallel()
 	identity := func(key string) string {
@@ -96,7 +95,7 @@ func TestHandEdits(t *testing.T) {
 				}
 				e.inTree("project.json", identity("/abs/second"))
 			},
-			func(e *edited) bool { return e.means("/abs/second", e.p.Slug) }, // the older project has the path
+			func(e *edited) bool { return e.means("/abs/second", e.p.Slug) }, // the path belongs to the older project
 		},
 		"an invalid project.json": {
 			func(e *edited) { e.inTree("project.json", `{"human_key": "relative"}`) },
@@ -177,7 +176,7 @@ func TestHandEdits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			now := newHandClock().now // the clock stands still, so no cached value expires
+			now := newHandClock().now // the clock is stopped, so that no cached value expires
 			e := &edited{t: t, Store: storetest.Open(t, storetest.Config{Sync: onlyAsked, Now: now})}
 			e.p = projectIn(t, e.Store.Store, "Ann")
 			send(t, e.p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b"})

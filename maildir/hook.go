@@ -21,9 +21,9 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark from which to read changes for hooks: earlier changes concern no hook. If there is no
-// hook, it returns last, the newest change. It returns ErrUnavailable if the hooks cannot be read.
+// HooksFrom returns the mark after which to read changes for hooks; no hook is interested in earlier changes. It
+// returns last, the newest change, if there is no hook, and ErrUnavailable if the hooks cannot be read.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
-// OpenHookLog is hook.OpenLog for the store. A store may have only one log open at a time.
+// OpenHookLog calls hook.OpenLog for the store. Only one log of a store may be open at a time.
 func (s *Store) OpenHookLog() (*hook.Log, error) { return hook.OpenLog(s.core.Root, s.core.Now) }

@@ -25,8 +25,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image whose WebP version is smaller. The image takes up 160 kB with noise and about 100 bytes
-// without it.
+// picture returns a PNG image that becomes smaller as WebP. The file is 160 kB long with noise, and about 100 bytes
+// without.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 200, 200)), rand.New(rand.NewPCG(1, 2))
@@ -51,7 +51,7 @@ func writeFile(t *testing.T, p *maildir.Project, name string, data []byte) {
 	}
 }
 
-// shown returns a message's body, with long words cut, and all its notes.
+// shown returns a message's body, with long words shortened, and all its notes.
 func shown(m *maildir.Sent) string {
 	s := regexp.MustCompile(`(base64,|[0-9a-f]{2}/)[A-Za-z0-9+/=]{40,}`).ReplaceAllString(m.Body, "$1…")
 	s = regexp.MustCompile(`attachments/[0-9a-f]{2}/`).ReplaceAllString(s, "attachments/xx/")
@@ -64,7 +64,7 @@ func shown(m *maildir.Sent) string {
 	return s
 }
 
-// TestBodyImages checks the effect of each policy on an image in a body, given as a path or as a data URI.
+// TestBodyImages checks what each policy does with an image in a body, which may be given as a path or as a data URI.
 func TestBodyImages(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -128,8 +128,8 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge checks that a note says that a single image is too large, and mentions several images only if their
-// total size is too large.
+// TestImageTooLarge checks that notes distinguish a single image that is too large from several images whose total
+// size is too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {
@@ -163,8 +163,8 @@ func TestImageTooLarge(t *testing.T) {
 	}
 }
 
-// TestImagePolicy checks that the store's policy applies if the sender does not choose one. An image that is also
-// attached is treated as an attachment, and attachments are converted only on request.
+// TestImagePolicy checks that the store's policy applies if the sender chooses none. An image in the body that is
+// also attached must be treated as an attachment, and attachments must be converted only on request.
 func TestImagePolicy(t *testing.T) {
 	t.Parallel()
 	data := picture(t, false)
@@ -201,8 +201,8 @@ func TestImagePolicy(t *testing.T) {
 	}
 }
 
-// photo returns a JPEG image with the grain of a photograph, and a stand-in for cwebp's result: the same
-// picture without the grain.
+// photo returns a JPEG image with the grain of a photograph, and the same image without the grain, which stands in
+// for the output of cwebp.
 func photo(t *testing.T) (grainy, coded []byte) {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 64, 64)), rand.New(rand.NewPCG(1, 2))
@@ -217,8 +217,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto checks that an image loses detail only if the sender requests the conversion and it saves a fifth of the
-// size. The sender always gets a note about it.
+// TestPhoto checks that a conversion that loses detail is made only if the sender requests it and it saves a fifth of
+// the size. The sender must always get a note about it.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)
@@ -263,7 +263,7 @@ func TestPhoto(t *testing.T) {
 	}
 }
 
-// padded returns a WebP image with an unused chunk at its end, size bytes in total.
+// padded returns a WebP image that has been extended to size bytes with an unused chunk.
 func padded(webp []byte, size int) []byte {
 	size -= size % 2
 	rest := size - len(webp) - 8
@@ -273,8 +273,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded checks that a reference to a stored image in a body adds that image to the message, and creates no
-// other file. Sending with the same key again returns the same message.
+// TestImageForwarded checks that if a body refers to a stored image, the image becomes part of the message without
+// another file. Sending the message again with the same key must return the first message.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -291,8 +291,8 @@ func TestImageForwarded(t *testing.T) {
 	}
 }
 
-// TestReadAttachment checks that an attachment is found by the hash of its content, if it is within the size limit and
-// its content still matches the hash.
+// TestReadAttachment checks that an attachment can be read by the hash of its content, provided that it is within the
+// size limit and its content still matches the hash.
 func TestReadAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

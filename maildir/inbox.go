@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // not an error: set if the query names a thread by a message's id
+	Note *Error // information, not an error: set if the query identifies a thread by a message's id
 }
 
 // Default and maximum page sizes of lists, in messages.
@@ -27,7 +27,7 @@ const (
 // MaxWait is the longest wait for mail.
 const MaxWait = time.Hour
 
-// Waiting says how long a call waits for mail, and what ends the wait early. With the zero value, a call does not wait.
+// Waiting configures how long a call waits for mail, and what ends the wait early. The zero value means no wait.
 type Waiting struct {
 	For time.Duration // at most MaxWait
 	// Admit is called once, when the call has found nothing and is about to wait. If Admit returns an error, the call
@@ -36,7 +36,7 @@ type Waiting struct {
 	Until <-chan struct{} // closing Until ends the wait; nil: never
 }
 
-// await calls look until look has found something or the wait is over. While await is waiting, it releases room's
+// await calls look repeatedly until look finds something or the wait ends. While await is waiting, it releases room's
 // memory. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
@@ -120,8 +120,9 @@ func (b *Box) Inbox(ctx context.Context, q index.InboxQuery, markRead bool, w Wa
 	return page, nil
 }
 
-// news reports whether the page contains mail that a waiting agent has not seen. Mail from other domains that the agent
-// does not trust does not end a wait, unless the query itself selects such mail.
+// news reports whether the page contains mail that ends a wait: an unread message or, if the query sets Since or
+// Before, any message. Mail from other domains that the agent does not trust does not end a wait, unless the query
+// itself selects such mail.
 func (b *Box) news(page *InboxPage, q index.InboxQuery) bool {
 	counts := func(d index.Delivery) bool {
 		return q.Quiet || d.Door != format.DoorGateway || b.p.mail.Trust(&d.Message, b.agent) == Trusted
@@ -187,8 +188,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads a message from the agent's inbox, or one that the agent sent, without the body. The id may be the
-// sender's idempotency key, because postal shows that key as the message's id.
+// oneOf reads a message from the agent's inbox, or one that the agent sent, without the body. The id may also be the
+// sender's idempotency key, which the postal toolset shows as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {
@@ -245,8 +246,8 @@ func (b *Box) pageOfThread(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// pageAwaiting returns a page of deliveries that are waiting for an acknowledgement by the agent, or by recipients of
-// the agent's messages. The page includes receipts.
+// pageAwaiting returns a page of messages that the agent, or a recipient of the agent's own messages, still has to
+// acknowledge. The page includes receipts.
 func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage, error) {
 	limit := q.Limit
 	q.Limit++
@@ -281,7 +282,7 @@ func (b *Box) pageAwaiting(ctx context.Context, q index.InboxQuery) (*InboxPage,
 	return page, err
 }
 
-// takeDelivery reserves room on a page for a message, with its body if the query requests bodies.
+// takeDelivery reserves room on a page for a message, including the body if the query requests bodies.
 func (b *Box) takeDelivery(ctx context.Context, q index.InboxQuery, d *index.Delivery) (ok bool, err error) {
 	var body func(offset, n int64) (string, error)
 	if q.Bodies {

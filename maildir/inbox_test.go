@@ -21,8 +21,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestPopOnce checks that no message is popped twice or lost if 16 consumers read one mailbox while messages arrive.
-// The oldest message comes first (Invariant I4).
+// TestPopOnce checks that if 16 consumers read one mailbox while messages arrive, no message is popped twice or lost,
+// and the oldest message is popped first (Invariant I4).
 func TestPopOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -68,7 +68,8 @@ func TestPopOnce(t *testing.T) {
 	}
 }
 
-// TestPopAgainstTouch checks that the user's mark wins if the user runs `touch x.read` between the listing and the pop.
+// TestPopAgainstTouch checks that if a user runs `touch x.read` between the listing and the pop, the pop skips that
+// message.
 func TestPopAgainstTouch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -85,7 +86,7 @@ func TestPopAgainstTouch(t *testing.T) {
 	}
 }
 
-// TestPopCancelled checks that a call canceled before the mark is written pops nothing.
+// TestPopCancelled checks that a call that is canceled before it has written the mark pops nothing.
 func TestPopCancelled(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -100,8 +101,8 @@ func TestPopCancelled(t *testing.T) {
 	}
 }
 
-// TestMarks checks that reading and acknowledging are idempotent and keep the first time. Acknowledging a message also
-// marks it as read, and marking it as unread removes the mark. The counts agree.
+// TestMarks checks that reading and acknowledging are idempotent and keep the time of the first call. Acknowledging a
+// message must also mark it as read, marking it as unread must remove the mark, and the counts must be right.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -128,7 +129,8 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// TestAckAlone checks that every method treats a message as read if it has a handwritten .ack file but no .read file.
+// TestAckAlone checks that every method treats a message as read if a user has created an .ack file for it, even
+// without a .read file.
 func TestAckAlone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -154,7 +156,7 @@ func TestAckAlone(t *testing.T) {
 	}
 }
 
-// TestLongPoll checks that a waiting reader gets its answer when a tool sends a message, when a file is written by
+// TestLongPoll checks that a waiting reader gets an answer when a tool sends a message, when a file is written by
 // hand, or when the wait times out.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
@@ -193,7 +195,7 @@ func TestLongPoll(t *testing.T) {
 	}
 }
 
-// TestInboxOfOneMoment checks that the messages and counts of a page reflect the same state, even while mail is
+// TestInboxOfOneMoment checks that the messages and the counts of a page belong to the same state, even while mail is
 // arriving and being read.
 func TestInboxOfOneMoment(t *testing.T) {
 	t.Parallel()
@@ -271,8 +273,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBadMarks checks that other marks are set even if a folder is at the path of one mark, and that the answer reports
-// the folder.
+// TestBadMarks checks that if a folder is at the path of one mark, all other marks are still set, and the answer
+// reports the folder.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -360,8 +362,8 @@ func TestPopWait(t *testing.T) {
 	}
 }
 
-// TestRoomToWait checks that a call asks for admission once if it must wait, and not at all if it finds mail. If
-// admission is refused, the call fails.
+// TestRoomToWait checks that a call asks once for permission to wait if it has to wait, and not at all if it finds
+// mail. If the permission is refused, the call must fail.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -398,11 +400,11 @@ func TestRoomToWait(t *testing.T) {
 }
 
 // TestClockSetBack checks that after the clock has jumped forward and back, new mail gets the right date without a
-// restart. Pages list each message once, newest date first, even if the clock jumps back between two pages. Pops return
-// each message once, oldest date first.
+// restart. Pages must list each message once, newest date first, even if the clock jumps back between two pages. Pops
+// must return each message once, oldest date first.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
-	var ahead atomic.Int64 // hours
+	var ahead atomic.Int64 // in hours
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load()) * time.Hour) }
 	p := project(t, storetest.Config{NoWatcher: true, Now: now}, "Ann", "Bob")
 	post := func(subject string) {
@@ -448,7 +450,7 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestSeenNobody checks that a call that names a nonexistent agent leaves no file behind, no matter how it ends.
+// TestSeenNobody checks that a call for a nonexistent agent leaves no file behind, no matter how the call ends.
 func TestSeenNobody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")

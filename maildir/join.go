@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Join creates a project from the mail that other machines share at url, for the code base at path on this machine, and
-// turns on the project's sync. Either the complete project appears, or none does. It returns any error from
-// EnsureProject, Config.Clone or projectformat.Refuse, and ErrConflict if the path already has a project with mail.
+// Join creates a project for the code base at path on this machine, from the mail that other machines share at url,
+// and turns on the project's sync. If Join fails, no project is created. It returns any error from EnsureProject,
+// Config.Clone or projectformat.Refuse, and ErrConflict if the path already has a project with mail.
 func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	human, slug, err := s.resolve(path)
 	if err != nil {

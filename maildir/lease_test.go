@@ -15,21 +15,21 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestLeaseEnds checks that a claim expires when the wall clock reaches the time in the claim's file, even if the clock
-// is adjusted.
+// TestLeaseEnds checks that a claim expires when the wall clock reaches the time in the claim's file, even if the
+// clock was adjusted before that.
 func TestLeaseEnds(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	p := project(t, storetest.Config{Now: now}, "Ann", "Bob")
 	for _, step := range []struct {
-		ahead   time.Duration // how far the clock is set ahead of the start
+		ahead   time.Duration // how far the clock is ahead of the start of the test
 		agent   string
 		granted bool
 	}{
 		{0, "Ann", true},
 		{30 * time.Minute, "Bob", false},
-		{59 * time.Minute, "Ann", true}, // renewed
+		{59 * time.Minute, "Ann", true}, // the claim has been renewed
 		{118 * time.Minute, "Bob", false},
 		{120 * time.Minute, "Bob", true},
 		{-240 * time.Hour, "Ann", false},
@@ -61,8 +61,8 @@ func heldBy(r *claim.Result) (held []claim.Row) {
 	return held
 }
 
-// TestIgnoreCase checks that claims overlap regardless of case if the code repository ignores case. An agent can renew
-// or release its own claims only with the exact pattern.
+// TestIgnoreCase checks that claims overlap regardless of case if the code repository ignores case. To renew or
+// release its own claims, an agent must use the exact pattern.
 func TestIgnoreCase(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()

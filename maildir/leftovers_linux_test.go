@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside lets Ann claim or renew a.go in parallel with the test. The channel delivers the result.
+// claimBeside makes Ann claim or renew a.go concurrently with the test. The channel receives the error.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {
@@ -27,8 +27,8 @@ func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	return answer
 }
 
-// TestLeftovers checks that a running server removes leftovers of failed operations and killed processes from staging.
-// Files that another process may still be writing are kept.
+// TestLeftovers checks that a running server removes leftovers of failed operations and killed processes from
+// staging. Files that another process may still be writing must be kept.
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -39,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A renewal fails after it was renamed into place. It is not undone, because the user has edited the file since.
-	// The file that the renewal replaced stays in staging.
+	// A renewal fails after its file was renamed into place. It is not undone, because the user has edited the file
+	// since then. The file that the renewal replaced remains in staging.
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached
@@ -65,7 +65,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatalf("in staging: %v", left)
 	}
 
-	for _, name := range []string{"BlueLake-1-2", "folder"} { // from processes that were killed
+	for _, name := range []string{"BlueLake-1-2", "folder"} { // left by killed processes
 		if err := os.MkdirAll(filepath.Join(tmp, name, "deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func staged(t *testing.T, tmp string) (names []string) {
 	return names
 }
 
-// ageAll sets the times of all files in staging back by two hours.
+// ageAll moves the times of all files in staging back by two hours.
 func ageAll(t *testing.T, tmp string) {
 	t.Helper()
 	then := time.Now().Add(-2 * time.Hour)

@@ -23,7 +23,7 @@ type LogQuery struct {
 	Limit int       // number of entries; 0: all
 	Patch bool      // include the changed lines
 
-	// Open omits everything that would reveal a message's bcc recipients, for readers who must not see them
+	// Open omits everything that would reveal a message's bcc recipients. It is for readers who must not see them
 	// (Invariant I7).
 	Open bool
 
@@ -63,9 +63,9 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	})
 }
 
-// tell completes an entry and passes it to each.
+// tell adds the message's subject and the changed lines to an entry, if needed, and passes the entry to each.
 func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
-	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // an operation on marks
+	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // the operation only changed marks
 		m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, e.ID, index.WithoutBody, nil)
 		if err != nil {
 			return err
@@ -85,8 +85,8 @@ func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each 
 	return each(e)
 }
 
-// logged returns the history's query for an agent, a message, a thread or a path, and a function that
-// selects the entries to show.
+// logged returns the history query for an agent, a message, a thread or a path, and a function that reports whether
+// to show an entry.
 func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	show = func(*history.Entry) bool { return true }
 	of, clean := q.Of, path.Clean(q.Of)
@@ -121,7 +121,7 @@ func (p *Project) logged(ctx context.Context, q LogQuery) (h history.Query, show
 	return p.logged(ctx, q)
 }
 
-// touches reports whether the operation changed any of the requested files.
+// touches reports whether the entry contains any of the requested files.
 func touches(e *history.Entry) bool { return len(e.Files) > 0 }
 
 // namedLog returns the query for an existing agent or message, or for a thread. It returns the zero value if none of
@@ -187,7 +187,7 @@ func (p *Project) threadLog(ctx context.Context, thread string, progress func(in
 	return history.OfMessages(ids, slices.MinFunc(days, time.Time.Compare)), nil
 }
 
-// openLog is like logged, but for a message and for readers who must not see its bcc recipients.
+// openLog is like logged, but only for a message, and for readers who must not see the message's bcc recipients.
 func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, show func(*history.Entry) bool, err error) {
 	m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, q.Of)
 	if err != nil {
@@ -196,9 +196,9 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry returns a function that removes everything that would reveal bcc recipients from a message's entry, and
-// reports whether anything is left. An agent's operation is kept if the agent is the sender or an open recipient. An
-// operation by the server itself, or an edit, is kept if any of its files are left.
+// openEntry returns a function that removes from an entry of a message's log everything that would reveal bcc
+// recipients. That function reports whether to show the entry. An agent's operation is shown if the agent is the
+// sender or an open recipient. An operation by the server itself, or an edit, is shown if any of its files remain.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)
 	return func(e *history.Entry) bool {

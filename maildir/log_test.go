@@ -32,8 +32,8 @@ func logOf(t *testing.T, p *maildir.Project, q maildir.LogQuery) string {
 	return all.String()
 }
 
-// TestLogOpen checks that a message's open history reveals no bcc recipients, no matter which operations have been
-// performed on the message. The store's owner sees everything (Invariant I7).
+// TestLogOpen checks that a message's log reveals no bcc recipients if LogQuery.Open is set, no matter which
+// operations have been performed on the message. The store's owner must see everything (Invariant I7).
 func TestLogOpen(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Dan")
@@ -56,7 +56,7 @@ func TestLogOpen(t *testing.T) {
 	}
 }
 
-// TestLogDoor checks that every operation is reported with its own channel, no matter which files are requested.
+// TestLogDoor checks that each operation is reported with its own channel, no matter which files the query selects.
 func TestLogDoor(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -95,9 +95,9 @@ func TestLogOf(t *testing.T) {
 		"T-1":                           2,
 		one.ID:                          1,
 		"agents/Ann/outbox":             1,
-		"agents/Ann":                    3, // registered, sent, received mail
+		"agents/Ann":                    3, // it registered, sent a message and received one
 		"claims":                        0,
-		"Bob":                           2, // registered, sent
+		"Bob":                           2, // it registered and sent a message
 		"msg_20010101_0000000000000000": 0,
 	} {
 		all := logOf(t, p, maildir.LogQuery{Of: of})

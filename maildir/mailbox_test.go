@@ -13,8 +13,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded checks that a guest's limit applies to the total for all projects of a store. Deleting a
-// mailbox, even by hand, makes room for another one. The store's user and root have no limit.
+// TestGuestMailboxesAreBounded checks that the limit on a guest's mailboxes applies to all projects of a store
+// together. After a mailbox is deleted, even by hand, the guest must be able to create another one. The limit must
+// not apply to the store's user and root.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -39,7 +40,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	p := projects[0]
 	create(p, "more", guest, maildir.ErrTooLarge)
 	create(projects[1], "more", guest, maildir.ErrTooLarge)
-	create(p, "box0", guest, nil) // it already exists
+	create(p, "box0", guest, nil) // this mailbox already exists
 	create(p, "more", maildir.Caller{UID: 1501}, nil)
 	for _, by := range []maildir.Caller{{UID: 500}, {Root: true}} {
 		for i := range maildir.MaxGuestMailboxes + 1 {
@@ -56,7 +57,7 @@ func TestGuestMailboxesAreBounded(t *testing.T) {
 	create(p, "more3", guest, maildir.ErrTooLarge)
 }
 
-// removeAgent removes an agent's folder by hand, and waits until the removal is indexed.
+// removeAgent removes an agent's folder, as a user would, and waits until the removal is indexed.
 func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(p.Dir(), "agents", name)); err != nil {
@@ -67,8 +68,9 @@ func removeAgent(t testing.TB, p *maildir.Project, name string) {
 	}
 }
 
-// TestOwnerOfAnAgentMadeAnew checks that a mailbox no longer has an owner after the user has removed its folder. A new
-// agent with the mailbox's name belongs to the agent's creator and has none of the earlier owner's hooks.
+// TestOwnerOfAnAgentMadeAnew checks that a mailbox no longer has an owner after the user has removed its folder. A
+// new agent with the same name must belong to the user who creates it, and must have none of the earlier owner's
+// hooks.
 func TestOwnerOfAnAgentMadeAnew(t *testing.T) {
 	t.Parallel()
 	const guest, other, me = 1500, 1501, 0

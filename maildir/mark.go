@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// SetRead marks a delivery as read or unread. A delivery that was already read keeps its time. Marking a delivery as
-// unread also unarchives it. SetRead returns the updated delivery. It returns ErrNotFound if the agent does not exist
-// or the message is not in its inbox, and ErrConflict if an acknowledged delivery would become unread. See
-// docs/tools.md, "Reading".
+// SetRead marks a delivery as read or unread. If the delivery is already marked as read, its mark keeps the original
+// time. Marking a delivery as unread also unarchives it. SetRead returns the updated delivery. It returns ErrNotFound
+// if the agent does not exist or the message is not in its inbox, and ErrConflict if an acknowledged delivery would
+// become unread. See docs/tools.md, "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var err error
@@ -49,7 +49,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 		if d.Read {
 			return g.Remove(tx, format.ReadMark(d.CopyPath), format.ArchivedMark(d.CopyPath))
 		}
-		// On a conflict, something else is at the mark's path, so there is no mark to remove.
+		// If there is a conflict, the file at the mark's path is not a mark, so there is nothing to remove.
 		if err := b.p.mail.FreeFor(g, format.ReadMark(d.CopyPath)); !errors.Is(err, ErrConflict) {
 			return err
 		}
@@ -58,9 +58,9 @@ func (b *Box) unread(ctx context.Context, id string) error {
 	return b.perform(ctx, tx)
 }
 
-// Acknowledge marks a delivery as acknowledged and read. Existing marks keep their times. Acknowledge returns the
-// updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its inbox. See
-// docs/tools.md, "Reading".
+// Acknowledge marks a delivery as acknowledged and read. Existing marks keep their original times. Acknowledge
+// returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its
+// inbox. See docs/tools.md, "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "acknowledge", IDs: []string{id}}); err != nil {
@@ -69,9 +69,9 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 	return b.Delivery(ctx, id)
 }
 
-// Archive marks a delivery as archived and read. Existing marks keep their times. Inbox lists omit archived deliveries.
-// Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its
-// inbox. See docs/tree.md, "Marks".
+// Archive marks a delivery as archived and read. Existing marks keep their original times. Inbox lists omit archived
+// deliveries. Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message
+// is not in its inbox. See docs/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "archive", IDs: []string{id}}); err != nil {
@@ -109,7 +109,7 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 	return err
 }
 
-// mark creates the missing marks of deliveries in one operation.
+// mark creates, in one operation, the marks that the deliveries do not have yet.
 func (b *Box) mark(ctx context.Context, m core.Marking) error {
 	tx := &writer.Tx{Op: writer.Op{Verb: m.Verb, Agent: b.agent}, Facts: []string{core.MarkFact(b.agent)}, IDs: m.IDs}
 	if len(m.IDs) == 1 {

@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// putByHand writes a file of the tree by hand.
+// putByHand writes a file of the tree, as a user would.
 func putByHand(t *testing.T, p *maildir.Project, path, text string) {
 	t.Helper()
 	putBelow(t, p.Dir(), path, text)
@@ -36,8 +36,8 @@ func putBelow(t *testing.T, dir, path, text string) {
 	}
 }
 
-// cloneByHand copies a project with one file into the store folder, without calling the store. It returns the project's
-// slug.
+// cloneByHand copies a project with one file into the store's folder without calling the store. It returns the
+// project's slug.
 func cloneByHand(t *testing.T, s *storetest.Store, path, text string) (slug string) {
 	t.Helper()
 	slug = format.Slug("/abs/path/cloned")
@@ -54,7 +54,8 @@ func removeByHand(t *testing.T, p *maildir.Project, path string) {
 	}
 }
 
-// TestCloneWakes checks that callers waiting for changes wake up when a project is copied into the running store.
+// TestCloneWakes checks that callers that wait for changes wake up when a project is copied into the folder of a
+// running store.
 func TestCloneWakes(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -79,7 +80,8 @@ func TestCloneWakes(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxMeanwhile checks that mail arriving while an empty mailbox is being deleted is not deleted with it.
+// TestDeleteMailboxMeanwhile checks that if mail arrives while an empty mailbox is being deleted, the mail is not
+// deleted.
 func TestDeleteMailboxMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h, preserved halts
@@ -108,8 +110,8 @@ func TestDeleteMailboxMeanwhile(t *testing.T) {
 	}
 }
 
-// TestEditOfADeletedMailbox checks that no text is lost if the user writes it into a mailbox that is being deleted. The
-// text is in the history even if the mailbox's content was committed before.
+// TestEditOfADeletedMailbox checks that no text is lost if a user writes it into a mailbox that is being deleted. The
+// text must be in the history even if the mailbox's content had already been committed.
 func TestEditOfADeletedMailbox(t *testing.T) {
 	t.Parallel()
 	const draft = "agents/Bob/drafts/plan.md"
@@ -133,7 +135,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that runs a function as soon as it has preserved something.
+// hastyHistory is a history that calls a function as soon as it has preserved files.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -144,7 +146,8 @@ func (x hastyHistory) Preserve(ctx context.Context, paths []string) error {
 	return x.Log.Preserve(ctx, paths)
 }
 
-// TestMarkRemovedBeforeStamp checks that a mark removed soon after it was created does not reappear with a time in it.
+// TestMarkRemovedBeforeStamp checks that a mark that is removed soon after it was created is not recreated when its
+// time is written.
 func TestMarkRemovedBeforeStamp(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -168,8 +171,8 @@ func TestMarkRemovedBeforeStamp(t *testing.T) {
 	}
 }
 
-// TestFirstContactOnce checks that if many callers create a project at the same time, exactly one call reports that it
-// did so.
+// TestFirstContactOnce checks that if many callers create a project at the same time, the history contains the
+// creation only once.
 func TestFirstContactOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -195,8 +198,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes checks that Inbox does not fail if a message is removed from the inbox after a page is
-// read and before its messages are marked.
+// TestPageMarkedWhileMailGoes checks that Inbox does not fail if a message is removed from the inbox after a page was
+// read and before the messages on it are marked.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -217,7 +220,7 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 			}
 			read <- err
 		}()
-		await(t, func() bool { return maildir.Queued(p) == 1 }) // the page has been read but not yet marked
+		await(t, func() bool { return maildir.Queued(p) == 1 }) // the page has been read but not marked yet
 		removeByHand(t, p, first)
 		p.Edited([]string{first}, false)
 		close(planning.goOn)
@@ -230,8 +233,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex checks that changes to a mark or status file take effect even before the index has them. A
-// later call that sets marks returns the final state.
+// TestMarksAheadOfTheIndex checks that changes to a mark or status file take effect even before they are in the
+// index, and that a later call that sets marks returns the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -269,9 +272,9 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone checks that a file at a mark's path is not treated as a mark if it cannot be read or is far too
-// large. A call that sets only this mark is refused, whereas a call that also sets other marks skips it. Removing the
-// mark has no effect.
+// TestMarkThatIsNone checks that a file at a mark's path does not count as a mark if it cannot be read or is far too
+// large. A call that sets only this mark must be refused, whereas a call that also sets other marks must skip it.
+// Removing the mark must have no effect.
 func TestMarkThatIsNone(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -308,7 +311,8 @@ func TestMarkThatIsNone(t *testing.T) {
 	}
 }
 
-// TestPopAfterFailure checks that a waiting caller gets the delivery that a failed pop would have returned.
+// TestPopAfterFailure checks that if a pop fails, a waiting caller gets the delivery that the pop would have
+// returned.
 func TestPopAfterFailure(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -345,7 +349,7 @@ func TestPopAfterFailure(t *testing.T) {
 	}
 }
 
-// TestMailboxBeingMade checks that both calls succeed if the same user creates the same mailbox twice at the same time.
+// TestMailboxBeingMade checks that both calls succeed if a user creates the same mailbox twice at the same time.
 func TestMailboxBeingMade(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -368,8 +372,8 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes checks that a caller waiting for urgent mail wakes up when a message in the inbox becomes urgent, even
-// if the index has read the half-written file.
+// TestEditWakes checks that a caller waiting for urgent mail wakes up when a message in the inbox becomes urgent,
+// even if the index has read the file when it was half written.
 func TestEditWakes(t *testing.T) {
 	for name, halfway := range map[string]string{"at once": "", "in two steps": "---json\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -406,7 +410,8 @@ func TestEditWakes(t *testing.T) {
 	}
 }
 
-// TestSeatOfTwo checks that one of two agents gets the seat if both make calls from one pane at the same time.
+// TestSeatOfTwo checks that if two agents make calls from one pane at the same time, exactly one of them gets the
+// seat.
 func TestSeatOfTwo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -448,7 +453,7 @@ func TestImporting(t *testing.T) {
 	}
 	s.stopAt("record")
 	sent := sendLater(t, p, "s")
-	<-s.reached // the writer does not import edits until it continues
+	<-s.reached // the writer imports no edits until it may continue
 	var paths []string
 	for i := range history.ImportFrom {
 		paths = append(paths, fmt.Sprintf("messages/2026/m%d.md", i))
@@ -464,13 +469,13 @@ func TestImporting(t *testing.T) {
 	await(t, func() bool { return p.Importing(p.HistoryState().Import) == nil })
 }
 
-// TestFloodStops checks that a store can stop in the middle of importing a very large number of edits, even if every
-// portion contains empty marks that need a time. The next start imports the rest.
+// TestFloodStops checks that a store can stop while it is importing a very large number of edits, even if every
+// portion contains empty marks that need a time. The next start must import the rest.
 func TestFloodStops(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
 	var first halts
-	portions := 0 // used by the writer, and by the test once the writer has ended
+	portions := 0 // used by the writer and, after the writer has ended, by the test
 	portion := func(paths []string) {
 		if !slices.ContainsFunc(paths, func(p string) bool { return strings.HasSuffix(p, ".read") }) {
 			return

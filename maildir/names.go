@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// These types are part of the domain, but are defined in packages below this one.
+// These types are part of the domain's API, but are defined in packages below this one.
 type (
 	Config  = core.Config
 	Outside = core.Outside
@@ -70,12 +70,12 @@ const (
 	EveryoneInside = sending.EveryoneInside
 )
 
-// ReservedMailbox reports whether the name is reserved for mail that belongs to no mailbox.
+// ReservedMailbox reports whether a name is reserved for mail that is addressed to no mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. root is the store's folder, and
-// trees are its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns ErrUnavailable and errors from
-// reading the trees.
+// HasMailbox reports whether the address with that local part has a mailbox in a store. The store's folder is root,
+// and trees contains the store's trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
+// ErrUnavailable and errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }
@@ -83,12 +83,12 @@ func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, l
 // PersonName returns the name of a user's agent: name without the characters that are illegal in agents' names.
 func PersonName(name string) string { return agents.PersonName(name) }
 
-// CheckPresence returns ErrInvalid unless the word is exactly ready, work or offline.
+// CheckPresence returns ErrInvalid unless status is exactly ready, work or offline.
 func CheckPresence(status string) error { return agents.CheckPresence(status) }
 
-// The kinds of refusals. Every error that a method returns wraps exactly one of them, or is an internal fault. A method
-// whose comment mentions no error returns only faults: index faults, its context's error, and ErrUnavailable for
-// machine faults.
+// The kinds of refusals. Every error that a method returns either wraps exactly one of these errors or is an internal
+// fault. A method whose comment mentions no error returns only index faults, the error of its context, and
+// ErrUnavailable for machine faults.
 var (
 	ErrNotFound    = refusal.ErrNotFound
 	ErrExist       = refusal.ErrExist

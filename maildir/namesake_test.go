@@ -33,7 +33,7 @@ func (m sharer) agents(t testing.TB) (names []string) {
 	return names
 }
 
-// other returns the only name that is in names but not in known.
+// other returns the only name in names that is not in known.
 func other(t testing.TB, names []string, known ...string) string {
 	t.Helper()
 	left := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(known, n) })
@@ -43,8 +43,9 @@ func other(t testing.TB, names []string, known ...string) string {
 	return left[0]
 }
 
-// TestNamesakes checks that if two machines create agents with the same name while they cannot reach each other, the
-// first agent keeps the name. It does not matter which machine pushes first or merges in between.
+// TestNamesakes checks what happens if two machines create agents with the same name while they cannot reach each
+// other. The agent that was created first must keep the name, no matter which machine pushes first or merges in
+// between.
 func TestNamesakes(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -57,7 +58,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			level(t, a, b, c)
 			a.register(t, "Blue")
-			b.register(t, "Blue") // created later
+			b.register(t, "Blue") // this agent is created later
 			a.send(t, "Ann", "Blue", "to Blue of a")
 			b.send(t, "Bob", "Blue", "to Blue of b")
 			a.send(t, "Blue", "Ann", "from Blue of a")
@@ -75,10 +76,10 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // to the agent that has this name on c
+			c.send(t, "Cid", "Blue", "from c") // c sends this to the agent that has the name Blue on c
 			c.now(t)
 			order[2].now(t)
-			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks a's mail
+			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks the mail of a
 				t.Errorf("Blue has %v", got)
 			}
 			order[3].now(t)
@@ -114,7 +115,7 @@ func TestNamesakes(t *testing.T) {
 				}
 			}
 
-			// The agent keeps everything that belonged to it.
+			// The agent must keep everything that belonged to it.
 			live, err := b.p.Claims.List(t.Context(), false)
 			if err != nil || len(live) != 1 || live[0].Agent != second || live[0].Pattern != "src/**" {
 				t.Errorf("claims %+v, %v", live, err)
@@ -134,7 +135,7 @@ func TestNamesakes(t *testing.T) {
 				t.Error(err)
 			}
 
-			// Each agent acts only on its own machine.
+			// Each agent may act only on its own machine.
 			if _, err := b.p.Box("Blue", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Body: "x"}); err == nil ||
 				!strings.Contains(err.Error(), "act as \""+second) {
 				t.Errorf("Blue acts on another machine: %v", err)
@@ -153,7 +154,8 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestNamesakesInterrupted checks that the next round completes an interrupted rename, even after a restart.
+// TestNamesakesInterrupted checks that if the renaming of an agent is interrupted, the next round completes it, even
+// after a restart.
 func TestNamesakesInterrupted(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -188,11 +190,11 @@ func TestNamesakesInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	moves := []int{511, 1023} // one of the first 512 files is the message
+	moves := []int{511, 1023} // the message is one of the first 512 files
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()
-		fails.Store("agents/Blue/" + path) // before the round that runs at the start
+		fails.Store("agents/Blue/" + path) // set before the round that runs at the start
 		b.Store = storetest.Open(t, config)
 		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
 			t.Fatal(err)
@@ -224,7 +226,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 	}
 }
 
-// TestNamesakesPeople checks that a user's agent is the same agent on all machines and keeps its name.
+// TestNamesakesPeople checks that a user's agent is the same agent on all machines, and keeps its name.
 func TestNamesakesPeople(t *testing.T) {
 	t.Parallel()
 	for _, personFirst := range []bool{true, false} {
@@ -245,7 +247,7 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 		}
 		m.send(t, "Ada", "Ada", "from one of two")
 	}
-	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // created later, but a user's agent
+	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // created later, but this is a user's agent
 		t.Fatal(err)
 	}
 	b.send(t, "Eve", "Ada", "from Eve")
@@ -268,8 +270,8 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 }
 
 // TestNamesakesMeanwhile checks what happens if the second agent acts before its machine learns the new name. The
-// agent's own machine moves the results to the new name. If the other machine has merged but could not push, that
-// machine moves them. The first agent's files are unaffected.
+// agent's own machine must move the resulting files to the new name. If the other machine has merged but could not
+// push, that machine must move them. The first agent's files must not change.
 func TestNamesakesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, unpushed := range []bool{true, false} {
@@ -360,7 +362,8 @@ func TestNamesakesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNamesakesReplaced checks that an agent removed and recreated on one machine is not treated as a second agent.
+// TestNamesakesReplaced checks that an agent that is removed and recreated on one machine does not count as a second
+// agent.
 func TestNamesakesReplaced(t *testing.T) {
 	t.Parallel()
 	for _, newPushes := range []bool{true, false} {
@@ -388,8 +391,7 @@ func TestNamesakesReplaced(t *testing.T) {
 	}
 }
 
-// TestNamesakesLongNames checks that renamed agents get different names even if their names are too long for
-// NAME-machine.
+// TestNamesakesLongNames checks that renamed agents get different names even if NAME-machine would be too long.
 func TestNamesakesLongNames(t *testing.T) {
 	t.Parallel()
 	for _, firstPushes := range []bool{true, false} {
@@ -437,7 +439,7 @@ func TestBelongs(t *testing.T) {
 	key := maildir.SessionKey{Client: "claude", ID: "s1"}
 	_, err = b.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: key, Agent: "Ann"})
 	refused("session", err)
-	machines, err := keys.Published(maildir.TreeOf(b.p)) // both machines are on the same host in this test
+	machines, err := keys.Published(maildir.TreeOf(b.p)) // both machines run on the same host in this test
 	if err != nil || len(machines) != 2 || machines[0].Name == machines[1].Name {
 		t.Errorf("machines %+v, %v: they have the same name", machines, err)
 	}
@@ -454,7 +456,7 @@ func TestBelongs(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A saved file is sent on the machine that the outbox's agent belongs to.
+	// A saved file must be sent on the machine that the agent of the outbox belongs to.
 	file := filepath.Join(b.p.Dir(), "agents", "Ann", "outbox", "hello.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -464,7 +466,7 @@ func TestBelongs(t *testing.T) {
 		return len(got) == 1 && strings.HasPrefix(got[0], "Not sent: ")
 	})
 
-	// An edit to an agent's profile hands the agent over to another machine.
+	// Editing an agent's profile transfers the agent to another machine.
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestHookOfProjectBeingOpened checks that changes in the feed are not skipped if their project is still being opened,
-// unlike changes to a missing project.
+// TestHookOfProjectBeingOpened checks that changes in the feed are not skipped if their project is still being
+// opened. Changes of a project that does not exist must be skipped.
 func TestHookOfProjectBeingOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened checks that a server that is shutting down does not wait until a project is open. Calls
-// that need the project or its hooks fail instead.
+// TestEndWhileProjectIsOpened checks that a server that is shutting down does not wait for a project that is being
+// opened. Calls that need the project or its hooks must fail.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -80,8 +80,8 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 	}
 }
 
-// openingWithHook returns a store with a hook on a mailbox of a project that is being opened. The opening is paused
-// once the project's changes are in the feed. Calling goOn continues it.
+// openingWithHook returns a store with a hook for a mailbox of a project that is being opened. Opening the project
+// pauses when its changes are in the feed, until goOn is called.
 func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts
@@ -120,7 +120,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	return s, log, changes, func() error { close(opening.goOn); return <-opened }
 }
 
-// afterwards is an index that a test can pause after a project was compared.
+// afterwards is an index that a test can pause after it has been compared with a project's tree.
 type afterwards struct {
 	index.Index
 	pass func(project string)

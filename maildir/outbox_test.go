@@ -81,7 +81,7 @@ func (a author) await(agent, from string, want ...string) {
 	}
 }
 
-// later saves a file and waits until it is sent. By then, all files saved earlier have been handled.
+// later saves a file and waits until it is sent. By that time, all files saved earlier have been handled.
 func (a author) later() {
 	a.Helper()
 	subject := fmt.Sprintf("Later %d", time.Now().UnixNano())
@@ -89,8 +89,8 @@ func (a author) later() {
 	until(a, "a file is sent", func() bool { return slices.Contains(a.inbox("Bob", "Ann"), subject) })
 }
 
-// TestSaveSends checks that a minimal file below an outbox is sent from the outbox's agent, with the file's heading as
-// the subject. The dated copy replaces the file.
+// TestSaveSends checks that a minimal file in an outbox is sent by the outbox's agent, with the file's heading as the
+// subject. The copy in the dated folder must replace the file.
 func TestSaveSends(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	a.save("agents/Ann/outbox/My first note.md", minimal)
@@ -146,8 +146,8 @@ func TestSaveWays(t *testing.T) {
 			}
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
-			a.later() // the watcher reports unclosed files later
-			a.later() // a file that has not changed for that long is complete, unless a program has it open
+			a.later() // files that were not closed are reported later
+			a.later() // by now, the file has been unchanged long enough to be complete, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
 		"saved again unchanged": func(a author) {
@@ -177,7 +177,8 @@ func TestSaveWays(t *testing.T) {
 	}
 }
 
-// TestSaveHalf checks that a file saved in two steps is sent in full, even though the server has seen the partial file.
+// TestSaveHalf checks that a file that is saved in two steps is sent in full, even if the server has seen the partial
+// file.
 func TestSaveHalf(t *testing.T) {
 	clock := &movable{stopped: time.Now()}
 	a := newAuthor(t, storetest.Config{Monotonic: clock.now})
@@ -195,8 +196,8 @@ func TestSaveHalf(t *testing.T) {
 	a.await("Ann", format.Postmaster)
 }
 
-// TestSaveRefused checks that a file that cannot be sent is kept, and that its author gets only one notice for the same
-// content. Once the file is corrected, it is sent.
+// TestSaveRefused checks that a file that cannot be sent is kept, and that its author gets only one notice about the
+// same content. When the file is corrected, it must be sent.
 func TestSaveRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ text, told string }{
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
@@ -231,7 +232,7 @@ func TestSaveRefused(t *testing.T) {
 }
 
 // TestSaveSettled checks that Postmaster's notice about a file is marked as read when the file is sent or removed, or
-// when Postmaster sends another notice about it. A notice about another file stays unread.
+// when Postmaster sends another notice about it. A notice about another file must stay unread.
 func TestSaveSettled(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	unread := func() (subjects []string) {
@@ -264,7 +265,7 @@ func TestSaveSettled(t *testing.T) {
 	}
 	wants()
 	var out []byte
-	until(t, "git log shows both withdrawals", func() bool { // the marks reach the index before the history
+	until(t, "git log shows both withdrawals", func() bool { // the index has the marks before the history does
 		if err := a.p.FlushHistory(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -277,8 +278,9 @@ func TestSaveSettled(t *testing.T) {
 	}
 }
 
-// TestSaveBlind checks that no matter what is wrong with bcc, only the file in the author's outbox contains the bcc
-// recipients (I7). Postmaster's mail, the index's problems, other files and commit messages do not.
+// TestSaveBlind checks that no matter what is wrong with the bcc key, only the file in the author's outbox names the
+// bcc recipients (I7). Postmaster's mail, the problems in the index, other files and commit messages must not name
+// them.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	if err := a.p.Agents.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
@@ -324,14 +326,14 @@ func TestSaveBlind(t *testing.T) {
 		{"log", "--format=%B"},
 	} {
 		out, err := exec.Command("git", append([]string{"-C", a.p.Dir()}, args...)...).Output()
-		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // consists of random letters
+		out = regexp.MustCompile(`"seal": ".*"`).ReplaceAll(out, nil) // a seal consists of random characters
 		if found := regexp.MustCompile(`(?i)zoey|zoo|everyone`).Find(out); err != nil || found != nil {
 			t.Errorf("git %s names %s: %v\n%s", args[0], found, err, out)
 		}
 	}
 }
 
-// TestSaveReply checks that a file is sent as a reply if it gives the id of the message it answers.
+// TestSaveReply checks that a file is sent as a reply if it contains the id of the message that it answers.
 func TestSaveReply(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	asked := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Where?", Body: "?"})
@@ -342,8 +344,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, no matter whether the copy is
-// damaged or complete, or has its own file name or another one.
+// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, whether the copy is damaged or
+// complete, and whatever its file name is.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -367,8 +369,8 @@ func TestSaveOfSent(t *testing.T) {
 	})
 }
 
-// TestSaveRestart checks that the next server sends files that were saved while no server was running, or that had not
-// been sent yet. No file is sent twice, and no author gets a notice twice.
+// TestSaveRestart checks that after a restart, the server sends files that were saved while no server was running,
+// and files that had not been sent yet. No file may be sent twice, and no author may get the same notice twice.
 func TestSaveRestart(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -395,8 +397,8 @@ func TestSaveRestart(t *testing.T) {
 	}
 }
 
-// TestSaveSettledLater checks that Postmaster's notice about a file is marked as read even if the file is removed while
-// no server is running.
+// TestSaveSettledLater checks that Postmaster's notice about a file is marked as read even if the file was removed
+// while no server was running.
 func TestSaveSettledLater(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -417,7 +419,7 @@ func TestSaveSettledLater(t *testing.T) {
 	until(t, "it is read", func() bool { return inbox(t, p, "Ann").Messages[0].Read })
 }
 
-// TestManyUnsent checks that Postmaster limits the number of messages it writes to one agent.
+// TestManyUnsent checks that the number of messages that Postmaster writes to one agent is limited.
 func TestManyUnsent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	for i := range 60 {
@@ -429,8 +431,8 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy checks that a mailbox's owner gets one notice that editing a copy has no effect, but no notice about a
-// copy that was edited in the same way as its message.
+// TestEditedCopy checks that if a user edits an inbox copy, its agent gets one notice that this has no effect. There
+// must be no notice if the copy and its message were edited in the same way.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})

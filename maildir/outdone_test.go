@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestOutdone checks a path with two exclusive claims, which can exist after a clock has jumped forward and back. The
-// holder of the later claim gets one notice.
+// TestOutdone checks that if there are two exclusive claims on a path, the holder of the later claim gets one notice.
+// This can happen after a clock has jumped forward and back.
 func TestOutdone(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// outside configures a store that may send mail to example.org, and records the items that the store has queued.
+// outside configures a store that may send mail to example.org, and records the items that the store queues.
 type outside struct {
 	mu     sync.Mutex
 	queued []string
@@ -41,8 +41,9 @@ func (o *outside) told() []string {
 	return slices.Clone(o.queued)
 }
 
-// TestSendOutside checks that sending a message to agents and to another domain is one operation. It writes a queue
-// file for each recipient at the other domain. These files appear neither in the history nor in any inbox.
+// TestSendOutside checks that sending a message to agents and to another domain is one operation. It must write a
+// queue file for each recipient at the other domain, and these files must appear neither in the history nor in any
+// inbox.
 func TestSendOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -76,7 +77,7 @@ func TestSendOutside(t *testing.T) {
 	}
 }
 
-// TestGoneOutside checks that an undo, a deletion and an edit report which recipients at other domains keep the
+// TestGoneOutside checks that an undo, a deletion and an edit report the recipients at other domains that keep the
 // original mail.
 func TestGoneOutside(t *testing.T) {
 	t.Parallel()
@@ -128,7 +129,8 @@ func TestGoneOutside(t *testing.T) {
 	}
 }
 
-// TestOnlySendQueues checks that an outbox copy written by hand is a message but is not sent to other domains.
+// TestOnlySendQueues checks that an outbox copy that a user writes by hand counts as a message, but is not sent to
+// other domains.
 func TestOnlySendQueues(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -147,8 +149,8 @@ text
 	}
 }
 
-// TestSavedOutside checks that a file in an outbox is not sent to other domains, because it may come from a `git pull`.
-// Its author gets a notice.
+// TestSavedOutside checks that a file in an outbox is not sent to other domains, because it may come from a `git
+// pull`. Its author must get a notice.
 func TestSavedOutside(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -160,7 +162,8 @@ func TestSavedOutside(t *testing.T) {
 	}
 }
 
-// TestOutsideRate checks that the hourly limit on emails is per mailbox, and that each recipient is counted separately.
+// TestOutsideRate checks that the hourly limit on emails applies to each mailbox separately, and that each recipient
+// counts as one email.
 func TestOutsideRate(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -198,8 +201,8 @@ func TestOutsideRate(t *testing.T) {
 	}
 }
 
-// TestOutsideRateAgain checks that after a restart, the server counts the emails in the queue again. The count includes
-// emails that were already sent, but none that are more than an hour old.
+// TestOutsideRateAgain checks that after a restart, the server counts the emails in the queue again. The count must
+// include emails that have already been sent, but no emails that are more than an hour old.
 func TestOutsideRateAgain(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -239,8 +242,8 @@ func TestOutsideRateAgain(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that a program has no way to answer automatic mail from another domain, whereas a user can. A
-// program can answer other mail, and can write to other recipients.
+// TestAutomatic checks that a program cannot answer automatic mail from another domain in any way, whereas a user
+// can. A program must be able to answer other mail, and to write to other recipients.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -278,7 +281,8 @@ func TestAutomatic(t *testing.T) {
 	}
 }
 
-// TestOutsideNames checks that a sender that has no address cannot write to other domains.
+// TestOutsideNames checks that an agent cannot send mail to other domains if its name cannot be part of an email
+// address.
 func TestOutsideNames(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -21,7 +21,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// stepper stops the writer once, before a given step, until the test lets it continue.
+// stepper stops the writer once, before a given step, until the test continues it.
 type stepper struct {
 	mu      sync.Mutex
 	at      string
@@ -43,7 +43,7 @@ func (s *stepper) step(name string) {
 	}
 }
 
-// stopAt sets the step at which to stop.
+// stopAt sets the step before which the writer stops.
 func (s *stepper) stopAt(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func sendLater(t *testing.T, p *maildir.Project, subject string) <-chan error {
 	return answer
 }
 
-// TestFailedSync checks that a failed syncfs makes its whole group fail. None of the group's files are left, and the
-// server continues. The log shows the failed step, its operation and its project.
+// TestFailedSync checks that a failed syncfs makes its whole group fail. None of the group's files may be left, and
+// the server must continue. The log must show the failed step, the operation and the project.
 func TestFailedSync(t *testing.T) {
 	t.Parallel()
 	for at, tried := range map[string]string{
@@ -109,8 +109,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestSaveBeforeRename checks that no text is lost if the user saves it after an operation is planned but before the
-// operation's rename. Both the text and the operation are in the history (Invariant I5).
+// TestSaveBeforeRename checks that text is not lost if a user saves it after an operation was planned but before its
+// files are renamed into place. Both the text and the operation must be in the history (Invariant I5).
 func TestSaveBeforeRename(t *testing.T) {
 	t.Parallel()
 	for _, act := range []string{"renew", "unread"} {
@@ -170,7 +170,7 @@ func TestSaveBeforeRename(t *testing.T) {
 }
 
 // TestStuckDisk checks that callers get an error in time while the disk does not respond. Operations that have not
-// begun are not performed. Afterwards, everything works again.
+// begun must not be performed. When the disk responds again, everything must work.
 func TestStuckDisk(t *testing.T) {
 	t.Parallel()
 	s := &stepper{}
@@ -194,7 +194,7 @@ func TestStuckDisk(t *testing.T) {
 		}
 		close(s.goOn)
 		await(t, func() bool { return p.Stalled() == 0 })
-		await(t, func() bool { // a busy machine may need time
+		await(t, func() bool { // on a busy machine, this may take a while
 			tries++
 			_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "after " + at, Body: "b"})
 			if err != nil && !errors.Is(err, maildir.ErrUnavailable) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Pop returns the oldest unread delivery and durably marks it as read. It returns nil if there is none. It never
-// returns the same delivery twice, not even in two processes, because it creates the mark exclusively. It returns
+// returns a delivery twice, not even in two processes, because only one process can create the mark. It returns
 // ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
@@ -21,9 +21,9 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 
 // PopWait is like Pop, but waits if there is no unread delivery. It returns as soon as it has a delivery, or nil when
 // the wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
-// several callers are waiting for one agent's mail, each delivery goes to only one of them. The delivery contains as
-// much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit or
-// room.Reserve. See docs/tools.md, "Reading".
+// several callers wait for the same agent's mail, each delivery is returned to only one of them. The delivery
+// contains as much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit
+// or room.Reserve. See docs/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that must reserve room first. That pop has not marked anything yet.
+// errNoRoom ends the plan of a pop that has to reserve room first. The pop has not marked any delivery yet.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is like Pop, but returns only as much of the body as fits into room.
@@ -78,10 +78,10 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 	return got, nil
 }
 
-// read reads the delivery to pop, with as much of its body as fits. The delivery is not yet marked at this point, so an
-// unreadable message is not lost. It returns errNoRoom, Group.Behind's error, and errors from the index.
+// read reads the delivery to pop, with as much of its body as fits into room. The delivery is marked only afterward,
+// so that it is not lost if it cannot be read. It returns errNoRoom, Group.Behind's error, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
-	room.Empty() // clear what an earlier plan of this pop reserved
+	room.Empty() // release what an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
@@ -89,14 +89,14 @@ func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*inde
 	case whole == nil:
 		return nil, g.Behind(d.CopyPath)
 	case room.MayGrow():
-		k.next[d.Agent]-- // another pop may use this delivery
+		k.next[d.Agent]-- // allow another pop to use this delivery
 		return nil, errNoRoom
 	}
 	return whole, nil
 }
 
-// poppable returns the oldest unread delivery that is on disk, can be marked, and is not taken by another pop in the
-// group.
+// poppable returns the oldest unread delivery that exists on disk, can be marked, and has not been taken by another
+// pop of the group.
 func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := k.oldest(g, agent)
@@ -116,7 +116,8 @@ func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) 
 	}
 }
 
-// oldest returns the agent's oldest unread delivery that it has not returned for the same group before, or nil.
+// oldest returns the agent's oldest unread delivery that it has not already returned for the same group, or nil if
+// there is none.
 func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	if k.group != g.Number {
 		*k = pops{mail: k.mail, group: g.Number, unread: map[string][]index.Delivery{}, next: map[string]int{}}
@@ -133,8 +134,8 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	return &k.unread[agent][n], nil
 }
 
-// pops caches what the pops of one group have read from the inboxes, which do not change while the group is
-// planned. Only plans use it, and all plans of a project run in one goroutine.
+// pops caches the unread deliveries that the pops of one group have read from the index. Inboxes do not change while
+// a group is planned. Only plans use the cache, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
 	group  uint64                      // the group's number

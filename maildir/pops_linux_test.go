@@ -34,7 +34,7 @@ func popLater(t *testing.T, p *maildir.Project, agent string) <-chan popped {
 	return answer
 }
 
-// isMark returns a function that reports whether a name consists of the given step and the path of a read mark.
+// isMark returns a function that reports whether a name consists of the given step and a path that ends in ".read".
 func isMark(step string) func(name string) bool {
 	return func(name string) bool { return strings.HasPrefix(name, step+" ") && strings.HasSuffix(name, ".read") }
 }
@@ -43,7 +43,7 @@ func isStep(step string) func(name string) bool {
 	return func(name string) bool { return name == step }
 }
 
-// sendToAnn sends a message to Ann, which does not affect Bob's mail.
+// sendToAnn sends a message to Ann, so that Bob's mail does not change.
 func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	answer := make(chan error, 1)
 	go func() {

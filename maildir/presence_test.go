@@ -17,12 +17,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// inWindow returns the query for an agent that gets notices in its window.
+// inWindow returns the query for an agent that gets its notices in a tmux window.
 func inWindow(agent string) maildir.IdleQuery {
 	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
 
-// window returns the window in which an agent must now get a notice about its mail, or nil if there is nothing to
+// window returns the window in which an agent must get a notice about its mail now, or nil if there is nothing to
 // report.
 func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	t.Helper()
@@ -36,7 +36,7 @@ func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	return &all[0]
 }
 
-// noticed returns the number of messages for which Bob is now due a notice.
+// noticed returns the number of messages that Bob must get a notice about now.
 func noticed(t *testing.T, p *maildir.Project) int {
 	t.Helper()
 	if w := window(t, p, "Bob"); w != nil {
@@ -45,7 +45,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 	return 0
 }
 
-// told records that Bob got a notice about the unread mail. It returns false if there must be no notice.
+// told records that Bob has been notified of the unread mail. It returns false if there must be no notice.
 func told(t *testing.T, p *maildir.Project, w *maildir.IdleSeat) bool {
 	t.Helper()
 	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
@@ -65,8 +65,8 @@ func presence(t *testing.T, p *maildir.Project) string {
 }
 
 // TestNotice checks that each message is announced once to a ready agent, no matter how the status was set or the
-// message was read. After the agent has been at work or offline, unread messages are announced again. A notice does not
-// mark messages as read.
+// message was read. After the agent has been at work or offline, unread messages must be announced again. A notice
+// must not mark messages as read.
 func TestNotice(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -95,24 +95,24 @@ func TestNotice(t *testing.T) {
 		{"told", 0},
 		{"ready", 0},
 		{"send", 1},
-		{"pop", 1}, // takes the oldest message, which was already announced
+		{"pop", 1}, // pops the oldest message, which has already been announced
 		{"told", 0},
-		{"unread", 0},  // unread again, but announced before
+		{"unread", 0},  // unread again, but it has been announced before
 		{"work", 0},    // resets the notices
-		{"send", 0},    // do not disturb
-		{"offline", 0}, // still no notices
+		{"send", 0},    // no notices while the agent is at work
+		{"offline", 0}, // no notices while the agent is offline
 		{"ready", 4},   // all unread mail is announced again
 		{"told", 0},
-		{"restart", 0}, // the server remembers the notices
+		{"restart", 0}, // notices are remembered after a restart
 		{"echo work", 0},
 		{"echo ready", 4},
 		{"told", 0},
-		{"old", 1}, // pulled with Git: written earlier, but new here
+		{"old", 1}, // pulled with Git: an older message that is new here
 		{"told", 0},
 		{"echo busy", 0},
 		{"echo ready", 5},
 		{"told", 0},
-		{"lost", 5}, // without its run-time state, the server announces all unread mail again
+		{"lost", 5}, // if the run-time state is lost, all unread mail is announced again
 		{"told", 0},
 		{"damaged", 5},
 		{"all", 0},
@@ -126,7 +126,7 @@ func TestNotice(t *testing.T) {
 		case "echo work", "echo ready", "echo busy":
 			said := step.do[5:]
 			if err = os.WriteFile(file("agents/Bob/status"), []byte(said+"\n"), 0o600); said == "busy" {
-				said = "" // an invalid status is a problem and does not count
+				said = "" // an invalid status is a problem and has no effect
 			}
 			await(t, func() bool { return presence(t, p) == said })
 		case "told":
@@ -160,7 +160,7 @@ func TestNotice(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%d %s: %v", i, step.do, err)
 		}
-		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server sees the change a moment later
+		byHand := step.do == "old" || strings.HasPrefix(step.do, "echo") // the server notices the change a moment later
 		await(t, func() bool { return noticed(t, p) == step.want || !byHand })
 		if got := noticed(t, p); got != step.want {
 			t.Fatalf("%d %s: %d to be announced, want %d", i, step.do, got, step.want)
@@ -172,7 +172,7 @@ func TestNotice(t *testing.T) {
 }
 
 // TestNoticeMany checks that each message is announced only once, even if there are more unread messages than the
-// agent's state lists.
+// recorded state can list.
 func TestNoticeMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -194,7 +194,7 @@ func TestNoticeMany(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	told(t, p, w)
-	for _, d := range inbox(t, p, "Bob").Messages[:10] { // read the newest, so that the state now includes older ones
+	for _, d := range inbox(t, p, "Bob").Messages[:10] { // read the newest; the state now includes older ones
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +204,8 @@ func TestNoticeMany(t *testing.T) {
 	}
 }
 
-// TestSeat checks that an agent's seat is the pane of its last call, even after a restart. Across all projects, a pane
-// has only one agent.
+// TestSeat checks that an agent's seat is the pane of its last call, even after a restart, and that a pane belongs to
+// only one agent in all projects.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -303,8 +303,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// TestNoticeMeanwhile checks that an agent gets no notice if its status becomes work after the server has looked up its
-// mail. The agent gets the notice when it is ready again.
+// TestNoticeMeanwhile checks that an agent gets no notice if its status changes to work after the server has looked
+// up its mail. The agent must get the notice when it is ready again.
 func TestNoticeMeanwhile(t *testing.T) {
 	t.Parallel()
 	p, err := storetest.Open(t, storetest.Config{}).EnsureProject(t.Context(), shop)

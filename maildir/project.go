@@ -33,8 +33,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Project is one project of a store: a tree that the server maintains, and the mail in it. Its exported fields do
-// not change. It is safe for concurrent use.
+// Project is one project of a store: a tree and the mail in it. Its exported fields do not change. It is safe for
+// concurrent use.
 type Project struct {
 	Slug     string // the name of its folder in the store
 	Agents   *agents.Agents
@@ -54,7 +54,7 @@ type Project struct {
 	pops    pops
 	stamps  stamping
 
-	stop  context.CancelFunc // ends Project.run; nil while the store is not running. Guarded by Store.mu
+	stop  context.CancelFunc // ends Project.run; nil if the store is not running. Guarded by Store.mu
 	ended chan struct{}      // closed when run has returned
 }
 
@@ -87,7 +87,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that names the project, or "" if there is none: see core.Mail.HumanKey.
+// HumanKey returns the absolute path that identifies the project, or "" if there is none: see core.Mail.HumanKey.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
 // Created returns the time when the project was created, or the zero time if project.json contains no time.
@@ -96,7 +96,7 @@ func (p *Project) Created() time.Time { return p.mail.Created() }
 // Dir returns the folder of the project's tree.
 func (p *Project) Dir() string { return p.mail.Tree.Dir() }
 
-// OpenFile opens a file of the tree for reading. The caller closes it. It returns any error from tree.Tree.Open.
+// OpenFile opens a file of the tree for reading. The caller must close it. It returns any error from tree.Tree.Open.
 func (p *Project) OpenFile(path string) (io.ReadCloser, tree.FileStat, error) {
 	return p.mail.Tree.Open(path)
 }
@@ -110,7 +110,7 @@ func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.Histor
 // Stalled returns how long the writer has been waiting for the disk, or 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns the error that prevented the last operation from being written, or nil if it was written.
+// Failing returns the error of the last operation, if that operation could not be written, or nil.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -134,19 +134,19 @@ func (p *Project) MessageHead(ctx context.Context, id string) (*index.MessageRow
 // Outgoing returns the project's mail that is waiting to be sent to other domains.
 func (p *Project) Outgoing() *outgoing.Folder { return p.mail.Outgoing() }
 
-// Attachment reads an attachment by its SHA-1 in hex. It returns any error from attachment.Read.
+// Attachment reads the attachment with the given SHA-1 in hex. It returns any error from attachment.Read.
 func (p *Project) Attachment(sum string, limit int64) (*attachment.Stored, error) {
 	return attachment.Read(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
-// OpenAttachment opens the file that Attachment reads. The caller closes it.
+// OpenAttachment opens the file that Attachment would read. The caller must close it.
 func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, error) {
 	return attachment.Open(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
 // Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
-// the project. If there is no such project, Project returns ErrNotFound. The error lists similar names, or all names if
-// there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
+// which project that is. If there is no such project, Project returns ErrNotFound. The error lists similar names, or
+// all names if there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -175,8 +175,8 @@ func (s *Store) known(slug string) *Project {
 	return s.projects[slug]
 }
 
-// knownSoon is like known, but if the project is being opened, it waits. A project's changes appear in the feed before
-// the store lists the project. If ctx ends first, knownSoon returns ctx's error.
+// knownSoon is like known, but waits if the project is being opened, because a project's changes appear in the feed
+// before the store lists the project. If ctx ends first, knownSoon returns ctx's error.
 func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -188,8 +188,8 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	return s.known(slug), nil
 }
 
-// beginAdding waits until no other project is being opened, which may take minutes. The caller must then call
-// endAdding. It returns ctx's error.
+// beginAdding waits until no other project is being opened, which may take minutes. After a nil result, the caller
+// must call endAdding. If ctx ends first, beginAdding returns ctx's error.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
 	case s.adding <- struct{}{}:
@@ -201,9 +201,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the server started (for example, a clone made by hand). It returns
-// nil if there is no such folder, or if project.json has not been written yet. A checkout writes that file late, and
-// until then Git is still working in the clone.
+// adopt opens a project whose folder appeared after the server started (for example, a clone made by hand). It
+// returns nil if there is no such folder, or if project.json has not been written yet. A checkout writes that file
+// late: as long as it is missing, Git is still working in the clone.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if is, err := s.isAdoptable(slug); !is {
 		return nil, err
@@ -220,13 +220,13 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
-	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's name is unknown
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written; the project's key is unknown
 }
 
 // EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
-// project. If the path is in another clone of a project's repository, it returns that project. It returns any error
-// from Project. It also returns ErrInvalid for a path that cannot be a code base, and ErrTooLarge if the store already
-// has the maximum number of projects.
+// project. If the path is in another clone of the repository of an existing project, it returns that project. It
+// returns any error from Project. It also returns ErrInvalid for a path that cannot be a code base, and ErrTooLarge
+// if the store already has the maximum number of projects.
 func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if err == nil {
@@ -249,13 +249,13 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 		if _, err := s.codebases.FindClone(ctx, m); err != nil {
 			return "", "", err
 		}
-		now, err := s.core.Resolver().ResolveKey(key) // the project may exist by now
+		now, err := s.core.Resolver().ResolveKey(key) // another caller may have created the project in the meantime
 		return now.HumanKey, now.Slug, err
 	})
 }
 
-// EnsureSeparate is like EnsureProject for a path, but creates a project for the path's own working tree, even if it is
-// another clone of a project's repository, or a worktree of a bare repository.
+// EnsureSeparate is like EnsureProject for a path, but always creates a separate project for the path's working tree.
+// It does so even if the working tree is another clone of a project's repository, or a worktree of a bare repository.
 func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, error) {
 	folder, err := codebase.Top(path)
 	if err != nil {
@@ -280,8 +280,8 @@ func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, erro
 	})
 }
 
-// FindProject is like Project, but if there is no project, it also looks for a project that has another clone of the
-// same repository. See codebase.Codebases.FindClone.
+// FindProject is like Project, but if there is no project for the key, it also looks for the project of another clone
+// of the same repository. See codebase.Codebases.FindClone.
 func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	p, err := s.Project(ctx, key)
 	if !errors.Is(err, ErrNotFound) {
@@ -304,8 +304,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject creates the project that choose returns. If the project already exists, createProject returns it. No
-// other project is created while choose runs.
+// createProject creates and returns the project whose key and slug choose returns, or returns the existing project.
+// No other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -325,7 +325,7 @@ func (s *Store) createProject(ctx context.Context, choose func() (human, slug st
 	if err != nil {
 		return nil, refusal.Disk(err)
 	}
-	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // its files are on disk but not yet in the history
+	if p, err = s.addNext(context.WithoutCancel(ctx), slug); err == nil && made { // the files are not committed yet
 		p.mail.History.Record([]writer.Op{{Verb: "project", Summary: p.mail.Name(), At: s.core.Now(), Paths: store.OwnFiles}}, nil)
 	}
 	return p, err
@@ -352,8 +352,8 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete
-// or absent. The result made is false if another process was first to create a tree at the path.
+// makeProject writes a new working tree next to its final path and then renames it, so that the tree is either
+// complete or absent. The result made is false if another process created a tree at the path first.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")
@@ -394,8 +394,8 @@ func (s *Store) add(ctx context.Context, slug string) (*Project, error) {
 	return s.addNext(ctx, slug)
 }
 
-// addNext is like add, but for a caller that has already called beginAdding. It records why a project could not be
-// opened (LeftOut).
+// addNext is like add, but for a caller that has already called beginAdding. If the project cannot be opened, addNext
+// records the reason for LeftOut.
 func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	if p := s.known(slug); p != nil {
 		return p, nil
@@ -414,12 +414,12 @@ func (s *Store) addNext(ctx context.Context, slug string) (*Project, error) {
 	defer s.mu.Unlock()
 	s.projects[slug] = p
 	delete(s.leftOut, slug)
-	s.meant = map[string]keyMeaning{} // a key may now mean this project
+	s.meant = map[string]keyMeaning{} // keys with a cached meaning may now identify this project
 	if s.start != nil {
 		s.start(p)
 	}
-	s.core.Feed.Ring(nil) // the project's changes were recorded before Project could find it
-	core.Ring(s.reread)   // its format may have been raised since loadProject
+	s.core.Feed.Ring(nil) // the project's changes were recorded before other goroutines could find the project
+	core.Ring(s.reread)   // the project's format may have been raised since loadProject
 	return p, nil
 }
 
@@ -440,13 +440,14 @@ func (p *Project) attach(ctx context.Context) error {
 	}
 	changes, err := p.mail.Attach(ctx, p.mail.Store.Index, progress)
 	if err == nil {
-		p.reread() // an edit since loadProject is in the index and is not reported again
+		p.reread() // edits made since loadProject are now in the index and will not be reported again
 		p.Agents.NoteStatus(changes)
 	}
 	return err
 }
 
-// reread applies the current project.json and shared.json. If a machine fault prevents that, it tries again later.
+// reread applies the current contents of project.json and shared.json. If a machine fault prevents this, reread tries
+// again later.
 func (p *Project) reread() {
 	changed, err := p.Sync.Reread()
 	if err != nil {

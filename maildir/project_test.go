@@ -57,7 +57,7 @@ func TestVerified(t *testing.T) {
 }
 
 // TestAttachments checks that a file from the code base can be attached, and that its name in the tree depends on its
-// content. Files outside the code base must not be read.
+// content. Files outside the code base must be refused.
 func TestAttachments(t *testing.T) {
 	t.Parallel()
 	code := t.TempDir()
@@ -103,8 +103,8 @@ func TestAttachments(t *testing.T) {
 }
 
 // TestAttachmentsOfLinkedWorkTree checks that paths from a caller working in a linked worktree refer to files in that
-// worktree, even if the worktree is in a hidden folder. A folder that merely claims to be a linked worktree is not
-// treated as one.
+// worktree, even if the worktree is in a hidden folder. A folder that only pretends to be a linked worktree must not
+// be accepted.
 func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
@@ -140,7 +140,7 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 	if _, err := p.Agents.Register(t.Context(), maildir.Registration{NameHint: "Ann"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, tt := range []struct{ dir, name, want string }{ // want "": not found
+	for _, tt := range []struct{ dir, name, want string }{ // want is "" if the file must not be found
 		{"", "x", "main"},
 		{main, "x", "main"},
 		{linked, "x", "linked"},
@@ -174,7 +174,8 @@ func TestAttachmentsOfLinkedWorkTree(t *testing.T) {
 }
 
 // TestCancelledAtFirst checks that a project is created even if the call that creates it is canceled. If a call is
-// canceled while it opens a project that was copied into the store, the next call can use that project.
+// canceled while it is opening a project that was copied into the store, the next call must be able to use that
+// project.
 func TestCancelledAtFirst(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -192,7 +193,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // let other files reuse the closed file descriptors
+	for range 32 { // lets other files reuse the descriptors that were closed
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -214,8 +215,8 @@ func TestCancelledAtFirst(t *testing.T) {
 	}
 }
 
-// TestAdoptHalfCopied checks that a project is not opened while its project.json is still being written. Otherwise the
-// project would have no name until the next start.
+// TestAdoptHalfCopied checks that a project is not opened while its project.json is still being written. Otherwise,
+// the project would have no key until the next start.
 func TestAdoptHalfCopied(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -237,10 +238,10 @@ func TestAdoptHalfCopied(t *testing.T) {
 	}
 }
 
-// TestWorktreesShare checks that a path inside a linked Git worktree refers to the same project as the main worktree.
+// TestWorktreesShare checks that a path in a linked Git worktree identifies the same project as the main worktree.
 func TestWorktreesShare(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolved, as Git reports it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolves symbolic links, as Git does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +289,7 @@ func TestWorktreesShare(t *testing.T) {
 		t.Fatalf("%s", out)
 	}
 	for path, want := range map[string]string{
-		"late": links + "/late", // the project with the mail
+		"late": links + "/late", // the project that has the mail
 		"main": main, "main/deep": main, "main/not/there": main, "linked": main, "linked/sub": main,
 		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // outside a working tree, the path itself
 	} {
@@ -299,7 +300,7 @@ func TestWorktreesShare(t *testing.T) {
 }
 
 // TestMailboxes checks that users can list, delete and recreate their own mailboxes, but not other users' mailboxes.
-// Root can do all of this with any mailbox.
+// Root must be able to do all of this with any mailbox.
 func TestMailboxes(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
@@ -341,8 +342,8 @@ func TestMailboxes(t *testing.T) {
 	}
 }
 
-// TestFirstContact checks that an agent is created only once when many calls use it for the first time, even if other
-// calls register its name at the same time. The default project needs no path.
+// TestFirstContact checks that an agent is created only once if many calls use it for the first time at the same
+// time, even if other calls register its name. It also checks that the default project needs no path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -19,11 +19,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// upgradeText is part of every refusal of a newer format.
+// upgradeText is part of every refusal of a format that is too new.
 const upgradeText = "has format 2, and the version of mailtree on this machine supports formats up to 1. " +
 	"Upgrade mailtree on this machine."
 
-// isNewer fails the test unless err is the refusal of a newer format.
+// isNewer fails the test unless err is the refusal of a format that is too new.
 func isNewer(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), upgradeText) {
@@ -31,7 +31,7 @@ func isNewer(t *testing.T, what string, err error) {
 	}
 }
 
-// setFormat writes a project.json with the given format to a folder. If value is "", the file contains no format.
+// setFormat writes a project.json with the given format to a folder. If value is "", the file specifies no format.
 func setFormat(t *testing.T, dir, value string) {
 	t.Helper()
 	file := filepath.Join(dir, format.ProjectFile)
@@ -44,7 +44,7 @@ func setFormat(t *testing.T, dir, value string) {
 	}
 }
 
-// formatOf returns the format in a folder's project.json.
+// formatOf returns the format that the project.json in a folder specifies.
 func formatOf(t *testing.T, dir string) int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, format.ProjectFile))
@@ -78,8 +78,9 @@ func filesBelow(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestFormatAtStart checks that a starting server leaves out a project whose format is newer or invalid, and changes
-// nothing in it. The other projects are opened. A call for the project's path is refused and creates no second project.
+// TestFormatAtStart checks that a starting server leaves out a project whose format is too new or invalid, changes
+// nothing in it, and opens the other projects. A call for the project's path must be refused, and must not create a
+// second project.
 func TestFormatAtStart(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
@@ -99,7 +100,7 @@ func TestFormatAtStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Stop()
-			dir := filepath.Join(root, "projects", "copied", "repo") // the slug is not derived from the project's path
+			dir := filepath.Join(root, "projects", "copied", "repo") // this slug is not derived from the project's path
 			if err := errors.Join(os.Mkdir(filepath.Dir(dir), 0o700), os.Rename(p.Dir(), dir)); err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +133,7 @@ func TestFormatAtStart(t *testing.T) {
 	}
 }
 
-// project2 sends mail in the project /abs/other.
+// project2 returns the project /abs/other after sending a message in it.
 func project2(t *testing.T, s *maildir.Store) *maildir.Project {
 	t.Helper()
 	p, err := s.Project(t.Context(), "/abs/other")
@@ -146,8 +147,8 @@ func project2(t *testing.T, s *maildir.Store) *maildir.Project {
 	return p
 }
 
-// TestFormatRaisedByHand checks that a running server leaves a project out when a user raises its format, and opens it
-// again when the user restores the format. Callers get the same refusal as after a restart.
+// TestFormatRaisedByHand checks that a running server closes a project when a user raises its format, and opens it
+// again when the user restores the format. Callers must get the same refusal as after a restart.
 func TestFormatRaisedByHand(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -182,8 +183,8 @@ func TestFormatRaisedByHand(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "s", Body: "b"})
 }
 
-// TestFormatAdopted checks that a running server, like a starting one, leaves out a project with a newer format that a
-// user copies into the store.
+// TestFormatAdopted checks that if a user copies a project with a newer format into the store, a running server
+// leaves it out, just like a starting server.
 func TestFormatAdopted(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -200,7 +201,8 @@ func TestFormatAdopted(t *testing.T) {
 	until(t, "the project is forgotten", func() bool { return s.LeftOut()["copied"] == nil })
 }
 
-// raisable opens two machines that share a project. The first supports format 2, and the second format ofSecond.
+// raisable opens two machines that share a project. The first machine supports format 2, and the second one the
+// format ofSecond.
 func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	t.Helper()
 	bare = filepath.Join(t.TempDir(), "mail.git")
@@ -222,7 +224,7 @@ func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	return a, b, bare
 }
 
-// published returns the format that a machine has published, as another machine reads it.
+// published returns the content of the file in which the machine of publishes its format, as the machine at sees it.
 func published(t *testing.T, of, at sharer) string {
 	t.Helper()
 	id := maildir.StoreOf(of.p).Machine()
@@ -233,8 +235,8 @@ func published(t *testing.T, of, at sharer) string {
 	return string(data)
 }
 
-// TestFormatOfMachines checks that each machine publishes the highest format that it supports, and that the format of a
-// project is not raised while a machine in the project does not support the new format.
+// TestFormatOfMachines checks that each machine publishes the highest format that it supports, and that a project's
+// format is not raised as long as one of its machines does not support the new format.
 func TestFormatOfMachines(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
@@ -280,7 +282,7 @@ func TestFormatOfMachines(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A third machine cannot join with an older version.
+	// A third machine with an older version cannot join.
 	c := storetest.Open(t, storetest.Config{Sync: onlyAsked})
 	_, err := c.Join(t.Context(), bare, "/abs/path/c")
 	isNewer(t, "join", err)
@@ -288,7 +290,7 @@ func TestFormatOfMachines(t *testing.T) {
 		t.Errorf("created %v", left)
 	}
 
-	// The second machine returns to the older version, which leaves the project out and changes nothing.
+	// The second machine is downgraded to the older version, which leaves the project out and changes nothing.
 	dir := b.p.Dir()
 	b.Stop()
 	before := filesBelow(t, dir)
@@ -300,7 +302,8 @@ func TestFormatOfMachines(t *testing.T) {
 	}
 }
 
-// TestFormatPublishedAgain checks that a machine that returns to an older version publishes that version's format.
+// TestFormatPublishedAgain checks that a machine that is downgraded to an older version publishes the format of that
+// version.
 func TestFormatPublishedAgain(t *testing.T) {
 	t.Parallel()
 	a, b, _ := raisable(t, 2)
@@ -315,8 +318,8 @@ func TestFormatPublishedAgain(t *testing.T) {
 }
 
 // TestFormatRaisedElsewhere checks that a machine refuses a merge that raises the format beyond what the machine
-// supports. The sync stops and reports the reason, and local mail keeps working. Claims are refused, because they need
-// the other machines. After the machine is upgraded, the sync continues.
+// supports. The sync must stop and report the reason, while local mail keeps working. Claims must be refused, because
+// they need the other machines. After an upgrade of the machine, the sync must continue.
 func TestFormatRaisedElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
@@ -363,7 +366,7 @@ func TestFormatRaisedElsewhere(t *testing.T) {
 	}
 }
 
-// TestFormatPulledByHand checks that a project is left out if a user's `git pull` raises its format, and that this
+// TestFormatPulledByHand checks that a server closes a project if a user's `git pull` raises its format, and that the
 // machine then pushes nothing more.
 func TestFormatPulledByHand(t *testing.T) {
 	t.Parallel()
@@ -395,7 +398,8 @@ func TestFormatPulledByHand(t *testing.T) {
 	}
 }
 
-// TestFormatMerged checks that a merge never lowers the format, even if the file with the lower format is newer.
+// TestFormatMerged checks that a merge never lowers the format, even if the file with the lower format was changed
+// last.
 func TestFormatMerged(t *testing.T) {
 	t.Parallel()
 	a, b, _ := raisable(t, 2)
@@ -448,7 +452,7 @@ func (m sharer) rescan(t *testing.T) {
 }
 
 // TestFormatRaised checks that raising the format of an unshared project keeps the other keys of project.json. If a
-// project has no valid project.json, its format is not raised.
+// project has no valid project.json, its format must not be raised.
 func TestFormatRaised(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Format: 2}, "Ann")

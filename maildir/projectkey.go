@@ -7,30 +7,30 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Every tool call names a project. Finding the Git working tree that contains the project's path takes one stat call
-// per parent folder. Therefore the store caches the meanings of keys (Store.meant).
+// Every tool call identifies a project by its key. For a path, finding the Git working tree that contains it takes
+// one stat call per parent folder. Therefore the store caches the meanings of keys (Store.meant).
 
-// keyMeaning is the cached result of storedir.Resolver.ResolveKey for a key.
+// keyMeaning is a cached result of storedir.Resolver.ResolveKey.
 type keyMeaning struct {
 	human, slug string
 	until       time.Time
 }
 
-// keyFresh is how long a key's cached meaning is used. The meaning can change, because a user can link the working tree
-// to another one or replace a symbolic link. maxKeys is the maximum number of cached keys; a key has at most 4096
-// bytes.
+// keyFresh is how long a cached meaning of a key is used. A key's meaning changes if, for example, a user links the
+// working tree to another one or replaces a symbolic link. maxKeys is the maximum number of cached keys; a key has at
+// most 4096 bytes.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
-// resolve is storedir.Resolver.ResolveKey for a key of this store. It reads no file if the key was resolved to an open
-// project less than keyFresh ago and no project has been opened or moved since. Therefore resolve may notice a change
-// to the code base up to keyFresh late.
+// resolve calls storedir.Resolver.ResolveKey for a key of this store. If the key was resolved to an open project less
+// than keyFresh ago, and no project has been opened or moved since, resolve uses the cached result and reads no
+// files. Therefore resolve may notice a change to the code base up to keyFresh late.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()
-	meant := s.meant // results go into this map: if it is replaced meanwhile, no outdated meaning is cached
+	meant := s.meant // store the result in this map: if s.meant is replaced meanwhile, the result is outdated
 	m, ok := meant[key]
 	s.mu.Unlock()
 	if ok && now.Before(m.until) {
@@ -53,7 +53,7 @@ func (s *Store) resolve(key string) (human, slug string, err error) {
 	return human, slug, err
 }
 
-// forgetKeys drops the cached meanings of keys, because a key may now mean another project.
+// forgetKeys drops the cached meanings of keys, because a key may now identify another project.
 func (s *Store) forgetKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

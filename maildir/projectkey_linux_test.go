@@ -21,11 +21,11 @@ func gitRun(t testing.TB, args ...string) {
 	}
 }
 
-// TestKeyOfLinkedLater checks that a key's meaning changes when its folder becomes a linked worktree. The change takes
-// effect when the next project is opened, or after a few seconds at the latest.
+// TestKeyOfLinkedLater checks that a key's meaning changes when its folder becomes a linked worktree. The change must
+// take effect when the next project is opened, or after a few seconds at the latest.
 func TestKeyOfLinkedLater(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolved, as Git reports it
+	dir, err := filepath.EvalSymlinks(t.TempDir()) // resolves symbolic links, as Git does
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestKeyOfLinkedLater(t *testing.T) {
 }
 
 // TestKnownKeyLooksAtNoFile checks that the store does not read a code base again if it has just resolved the code
-// base's key. If the code base's disk fails, the store notices this only after keyFresh.
+// base's key. If the disk with the code base fails, the store must notice this only after keyFresh.
 func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	t.Parallel()
 	clock := newHandClock()

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestProjectOfInboxCheck checks that if two projects have an agent with the same name, the name alone refers to the
-// project in which the agent last checked its inbox.
+// TestProjectOfInboxCheck checks that if two projects have an agent with the same name, the name without a project
+// refers to the project in which the agent last checked its inbox.
 func TestProjectOfInboxCheck(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

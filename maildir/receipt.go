@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// ReceiptOf returns the receipt of a delivery's recipient.
+// ReceiptOf returns the receipt of the recipient that d was delivered to.
 func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	return index.Receipt{
 		Agent:       d.Agent,
@@ -20,10 +20,10 @@ func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	}
 }
 
-// AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest reply, with as
-// much of its body as fits into room, or nil if no reply arrives in time. The reply stays unread. A reply from another
-// domain is accepted only if that domain vouches for the reply's sender, and the agent either trusts the sender or sent
-// m to them. AwaitReply returns any error from w.Admit, room.Reserve or ctx.
+// AwaitReply waits until a reply to the agent's message m is in the agent's inbox. It returns the newest reply, with
+// as much of its body as fits into room, or nil if no reply arrives in time. AwaitReply does not mark the reply as
+// read. A reply from another domain is accepted only if that domain vouches for the reply's sender, and the agent
+// either trusts the sender or sent m to them. AwaitReply returns any error from w.Admit, room.Reserve or ctx.
 func (b *Box) AwaitReply(ctx context.Context, m *Sent, w Waiting, room *index.Room) (*index.Delivery, error) {
 	const markRead = false
 	trusted, err := b.p.mail.Store.Trusted.Of(b.p.mail.Slug, b.agent)

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestReceipts checks that the sender sees the receipts of all recipients. Everyone else sees only the receipts of the
-// recipients in to and cc (Invariant I7).
+// TestReceipts checks that the sender sees the receipts of all recipients. All other agents must see only the
+// receipts of the recipients in to and cc (Invariant I7).
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -88,8 +88,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestAwaiting checks that a message waiting for an acknowledgement is listed both for the agent that owes it and for
-// the sender.
+// TestAwaiting checks that a message waiting for an acknowledgement is listed both for the agent that must
+// acknowledge it and for the sender.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
@@ -131,8 +131,8 @@ func TestAwaiting(t *testing.T) {
 	expect("Cat")
 }
 
-// TestThreadInInbox checks that an agent can read a whole thread, page by page, including its own messages and messages
-// that others wrote to each other.
+// TestThreadInInbox checks that an agent can read a whole thread, page by page, including messages that it sent and
+// messages between other agents.
 func TestThreadInInbox(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob", "Cat")
@@ -170,8 +170,8 @@ func TestThreadInInbox(t *testing.T) {
 	}
 }
 
-// TestAwaitReply checks that the waiting caller gets the reply to its own message and no other. The reply is complete
-// and stays unread.
+// TestAwaitReply checks that the waiting caller gets only a reply to the given message. The reply must be complete
+// and stay unread.
 func TestAwaitReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// email returns an email from ann@example.org to Bob, modified by change.
+// email returns an email from ann@example.org to Bob. If change is not nil, change modifies the email first.
 func email(change func(*maildir.Incoming)) maildir.Incoming {
 	in := maildir.Incoming{
 		Mailboxes: []string{"Bob"}, From: "ann@example.org", To: []string{"Bob"}, Subject: "Order", Body: "Hello", Plain: true, Auth: "dmarc:example.org",
@@ -57,9 +57,9 @@ func copiesOf(t testing.TB, p *maildir.Project, id string) (all []string) {
 	return all
 }
 
-// TestReceive checks that an email is stored as a canonical file, a copy for its recipient, and the raw message. If the
-// same email arrives again, it is not stored twice. If it arrives for another mailbox, only a copy is added, and only
-// that copy names the bcc recipient.
+// TestReceive checks that an email is stored as a canonical file, a copy for its recipient, and the raw message. If
+// the same email arrives again, it must not be stored twice. If it arrives for another mailbox, only a copy must be
+// added, and only that copy may name the bcc recipient.
 func TestReceive(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -121,7 +121,7 @@ func TestReceive(t *testing.T) {
 }
 
 // TestReceiveRefused checks that email for an unknown name is refused, and so is new email for a full mailbox. If a
-// full mailbox gets an email that it already has, the result is the same as the first time.
+// full mailbox gets an email that it already contains, the result must be the same as the first time.
 func TestReceiveRefused(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy")
@@ -150,8 +150,8 @@ func TestReceiveRefused(t *testing.T) {
 }
 
 // TestReceiveTogether checks that receiving an email for several mailboxes of a project is one operation and one
-// commit. A mailbox that cannot get the email does not affect the others. Receiving the same email again changes
-// nothing.
+// commit. If one mailbox cannot get the email, the others must still get it. Receiving the same email again must
+// change nothing.
 func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")
@@ -193,7 +193,7 @@ func commits(t *testing.T, p *maildir.Project) int {
 	return len(strings.Fields(gitIn(t, p.Dir(), "rev-list", "HEAD")))
 }
 
-// TestReceiveLarge checks that a message is kept, without the parts that exceed the limits of a message file.
+// TestReceiveLarge checks that a message is stored without the parts that exceed the limits of a message file.
 func TestReceiveLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{MaxFile: 300 << 10}, "Bob")
@@ -232,7 +232,7 @@ func TestReceiveThread(t *testing.T) {
 		{"late@x.example", "", "", "late@x.example"},
 		{"late3@x.example", "late@x.example", "", "late@x.example"},
 		{"d@x.example", ours.ID + "@mailtree.local", "", "TKT-1"},
-		{"guess@x.example", "TKT-1", "TKT-1", ""}, // agents choose thread names, so a guessed name joins no thread
+		{"guess@x.example", "TKT-1", "TKT-1", ""}, // an email must not join a thread by guessing its name
 		{"TKT-1", "", "", ""},
 		{"", "", "", ""},
 	} {
@@ -269,8 +269,8 @@ func TestReceiveThread(t *testing.T) {
 	}
 }
 
-// TestAnswerByMessageID checks that a mailbox that has received an email can answer it by its original Message-ID.
-// Other mailboxes do not know this id.
+// TestAnswerByMessageID checks that an agent that has received an email can answer it by its original Message-ID. For
+// other agents, the id must be unknown.
 func TestAnswerByMessageID(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cy")
@@ -316,8 +316,8 @@ func TestReplyTo(t *testing.T) {
 	answered("list@example.net")
 }
 
-// TestReceiveAtOnce checks that messages of a thread stay in one thread even if they arrive at the same time. A message
-// that arrives for several mailboxes at the same time is stored as one message.
+// TestReceiveAtOnce checks that messages of a thread stay in one thread even if they arrive at the same time. A
+// message that arrives for several mailboxes at the same time must be stored as one message.
 func TestReceiveAtOnce(t *testing.T) {
 	t.Parallel()
 	boxes := []string{"Bob", "Cy", "Dee"}
@@ -351,8 +351,8 @@ func TestReceiveAtOnce(t *testing.T) {
 	}
 }
 
-// TestTrustedSenders checks that mail from another domain is trusted if that domain vouches for it and the sender is on
-// the mailbox's list. The list is deleted with the mailbox.
+// TestTrustedSenders checks that mail from another domain is trusted if that domain vouches for it and the sender is
+// on the mailbox's list. The list must be deleted with the mailbox.
 func TestTrustedSenders(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -446,7 +446,7 @@ func TestUntrustedWakesNobody(t *testing.T) {
 }
 
 // TestMailboxAt checks that an address belongs to the project that owners.json lists for it, or otherwise to the
-// default project. No other project can get the address.
+// default project, and that no other project can get the address.
 func TestMailboxAt(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

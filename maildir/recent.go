@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Recent lists what users most likely want when they open the store.
+// Recent lists what users are most likely to want when they open the store.
 type Recent struct {
 	Agents  []RecentAgent  // the most recently active agent first
 	Threads []RecentThread // the thread with the newest message first
@@ -30,12 +30,12 @@ type RecentThread struct {
 	Subject string // the newest message's subject
 }
 
-// recentMessages is the number of newest messages that are searched for threads and senders.
+// recentMessages is the number of newest messages from which Recent takes threads and senders.
 const recentMessages = 200
 
 // Recent returns up to limit agents and up to limit threads from all projects. A thread that is in several projects,
-// because messages were sent between them, is listed once. The agents that this server has seen come first, followed by
-// the senders of the newest messages.
+// because messages were sent between them, is listed once. The agents that have been active since the server started
+// come first, followed by the senders of the newest messages.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {
@@ -83,10 +83,10 @@ func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 // threadIn identifies a thread in a project.
 type threadIn struct{ slug, thread string }
 
-// copies maps a thread to the same thread in another project.
+// copies maps a thread to the thread in another project that contains the same messages.
 type copies map[threadIn]threadIn
 
-// of returns the thread that lists show for t.
+// of returns the thread that lists show in place of t.
 func (c copies) of(t threadIn) threadIn {
 	for next, is := c[t]; is; next, is = c[t] {
 		t = next
@@ -95,7 +95,8 @@ func (c copies) of(t threadIn) threadIn {
 }
 
 // copiedThreads returns the threads that are in several projects because one of the given messages was sent from one
-// project to another. Lists show only the thread of the newest such message in its sender's project.
+// project to another. Lists show only one of these threads: the thread in the project from which the newest such
+// message was sent.
 func copiedThreads(messages []index.MessageRow) copies {
 	home := map[string]threadIn{} // by message id: the thread in the sender's project
 	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }
@@ -115,7 +116,7 @@ func copiedThreads(messages []index.MessageRow) copies {
 	return same
 }
 
-// seenHere lists the agents that this server has seen in the project.
+// seenHere lists the agents of the project that have been active since this server started.
 func (p *Project) seenHere() (all []RecentAgent) {
 	for name, last := range p.mail.SeenHere() {
 		all = append(all, RecentAgent{p, name, last})

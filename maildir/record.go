@@ -16,7 +16,7 @@ type (
 	RecordEntry = record.Entry
 )
 
-// CatchUp contains what happened while an agent was away, and which agents are stuck now. No list is nil.
+// CatchUp contains what happened while an agent was away, and which agents are stuck now. None of its lists is nil.
 type CatchUp struct {
 	record.Account
 	Stopped []Stop    `json:"stopped"` // as in Waits
@@ -28,8 +28,9 @@ func (s *Store) Decided(ctx context.Context, p *Project, since time.Time) (*Deci
 	return record.DecidedSince(ctx, mailsOf(s.these(p)), since)
 }
 
-// CatchUp returns what happened since a time in a project, or in all projects if p is nil. If since is zero, it starts
-// at the time when the agent last looked: see record.LastLooked. The agent need not exist. CatchUp writes nothing.
+// CatchUp returns what happened since a time in a project, or in all projects if p is nil. If since is zero, the list
+// starts at the time when the agent last looked at the mail (record.LastLooked). The agent need not exist. CatchUp
+// writes nothing.
 func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since time.Time) (*CatchUp, error) {
 	projects := s.these(p)
 	mails, now := mailsOf(projects), s.core.Now()
@@ -57,7 +58,7 @@ func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since tim
 	return c, nil
 }
 
-// these returns only p, or all projects if p is nil.
+// these returns p alone, or all projects if p is nil.
 func (s *Store) these(p *Project) []*Project {
 	if p == nil {
 		return s.Projects()

@@ -27,7 +27,7 @@ func redo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	return u
 }
 
-// bytesOf returns the files of a message, by path.
+// bytesOf returns the contents of a message's files, by path.
 func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -41,8 +41,8 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading checks that a reading is undone only if the caller names the message, and that it is not in the list
-// of undoable operations.
+// TestUndoReading checks that a reading is undone only if the caller specifies the message, and that it is not listed
+// as an undoable operation.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -81,9 +81,9 @@ func TestUndoReading(t *testing.T) {
 	}
 }
 
-// TestRedo checks that undone operations are redone in reverse order. The files of a message are as they were before
-// the undo, and agents that got a notice about the withdrawal get another notice. After the redo, the operation can be
-// undone again.
+// TestRedo checks that operations are redone in the reverse order of their undos. The files of a message must be the
+// same as before the undo, and agents that got a notice about the withdrawal must get another notice. After the redo,
+// it must be possible to undo the operation again.
 func TestRedo(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -134,9 +134,9 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds checks that after newer work, earlier undone operations can no longer be redone, as in any editor.
-// Readings are not work in this sense. An operation undone after the newer work can be redone, and each redo reports
-// what the next redo would do.
+// TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. Readings
+// do not count as newer operations. Undos after the newer operation can be redone, and each redo must report what the
+// next redo would do.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -189,7 +189,7 @@ func TestRedoEnds(t *testing.T) {
 }
 
 // TestSteps checks that one undo undoes every operation of a step, including readings, and that one redo redoes them
-// all. If the caller names a message, only the operation on that message is undone.
+// all. If the caller specifies a message, only the operation on that message must be undone.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -254,7 +254,7 @@ func TestSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // so that the undo is refused
+	if _, err := bob.SetRead(t.Context(), ids[1], false); err != nil { // causes the undo to be refused
 		t.Fatal(err)
 	}
 	if _, err := bob.Undo(t.Context(), maildir.Undoing{}); !errors.Is(err, maildir.ErrConflict) ||
@@ -263,8 +263,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing checks that redone operations are undone in the order of their redos, and that the files are as they
-// were before the redo.
+// TestUndoRedoing checks that operations that were redone can be undone again, the last redo first, and that the
+// files are then the same as before the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -300,7 +300,7 @@ func TestUndoRedoing(t *testing.T) {
 }
 
 // TestRedoSendRefused checks that a message is not sent again if another message with the same key was sent in the
-// meantime. It is also not sent if a recipient was removed, because the recipient's folder would be recreated without a
+// meantime. The same applies if a recipient was removed, because the recipient's folder would be recreated without a
 // profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()
@@ -366,8 +366,8 @@ func TestRedoEdit(t *testing.T) {
 	}
 }
 
-// TestRedoClaim checks that a claim is not redone, because another agent may now hold its paths. A release is redone.
-// So is the release of another agent's claim, along with its message.
+// TestRedoClaim checks that a claim is not redone, because another agent may now hold the paths. A release must be
+// redone, and so must the release of another agent's claim, including the message about it.
 func TestRedoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

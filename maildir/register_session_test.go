@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestRegisterInSession checks that a session's model gets the session's agent if it registers under that agent's name.
-// Another program gets a different agent.
+// TestRegisterInSession checks that if a session's model registers with the name of the session's agent, it gets that
+// agent. Another program must get a different agent.
 func TestRegisterInSession(t *testing.T) {
 	t.Parallel()
 	p, _ := sleeping(t, storetest.Config{})
@@ -26,7 +26,7 @@ func TestRegisterInSession(t *testing.T) {
 }
 
 // TestNewAgentTwice checks that if several callers create an agent with the same name at the same time, exactly one
-// call reports that it did so.
+// of them succeeds.
 func TestNewAgentTwice(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{})

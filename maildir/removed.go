@@ -10,11 +10,11 @@ import (
 )
 
 // endProject ends a project whose folder was removed or replaced, or that this server must no longer use
-// (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified. If another folder has
-// taken the removed folder's place, or the refusal is over, endProject opens the project again. The new project keeps
-// the index rows, which are then compared with its files. Therefore the index still has the mail if the server stops
-// before that comparison. If there is no new project, endProject drops the rows. It returns once no operation on the
-// ended project is in progress. It returns any error from add.
+// (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified. If another folder
+// has replaced the removed one, or the project is no longer refused, endProject opens the project again and returns
+// the new Project. The new Project keeps the index rows and compares them with its files, so the index keeps the mail
+// even if the server stops before that comparison. Otherwise, endProject deletes the rows. It returns once no
+// operation on the ended project is in progress. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (s *Store) endRefused(ctx context.Context) {
 	}
 }
 
-// noteLeftOut records why a project cannot be opened.
+// noteLeftOut records why a project could not be opened.
 func (s *Store) noteLeftOut(slug string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestProjectRemoved checks what happens if a project's folder is removed while the store is running. The project
-// disappears, waiting callers are notified, and the next call recreates the project.
+// TestProjectRemoved checks that if a project's folder is removed while the store is running, the project is no
+// longer listed, waiting callers are notified, and the next call recreates the project.
 func TestProjectRemoved(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -29,7 +29,7 @@ func TestProjectRemoved(t *testing.T) {
 	for round := range 3 {
 		send(t, p, "Ann", maildir.Draft{To: []string{"Ann"}, Subject: "one", Body: "b"})
 		waiting := waitFor(t, p, "Bob")
-		until(t, "the folder is removed", func() bool { // a commit in progress may put a file into the folder
+		until(t, "the folder is removed", func() bool { // a commit in progress may write a file into the folder
 			return os.RemoveAll(filepath.Dir(p.Dir())) == nil
 		})
 		removed := time.Now()
@@ -54,7 +54,8 @@ func TestProjectRemoved(t *testing.T) {
 	}
 }
 
-// TestProjectMovedBack checks that a project works again and has its mail if its folder comes back.
+// TestProjectMovedBack checks that if a project's folder is moved away and back, the project works again and has its
+// mail.
 func TestProjectMovedBack(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -82,8 +83,8 @@ func TestProjectMovedBack(t *testing.T) {
 	}
 }
 
-// TestProjectReplacedAtStop checks that the index keeps a project's mail if the project's folder was replaced and the
-// server ends while it is opening the new folder.
+// TestProjectReplacedAtStop checks that the index keeps a project's mail if the project's folder was replaced, and
+// the server ends while it is opening the new folder.
 func TestProjectReplacedAtStop(t *testing.T) {
 	t.Parallel()
 	ctx, end := context.WithCancel(t.Context())
@@ -98,7 +99,7 @@ func TestProjectReplacedAtStop(t *testing.T) {
 	}
 	dir := p.Dir()
 	aside, copied := filepath.Join(filepath.Dir(dir), "aside"), filepath.Join(filepath.Dir(dir), "copied")
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // copied, because the history of the old folder still writes
+	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil { // the history still writes to the old folder
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(dir, aside), os.Rename(copied, dir)); err != nil {
@@ -130,8 +131,8 @@ func projectOf(t *testing.T, s *storetest.Store, key string) *maildir.Project {
 	return p
 }
 
-// waitFor starts two calls that wait for the agent's mail, and returns once both are waiting. Their errors arrive on
-// the channel.
+// waitFor starts two calls that wait for the agent's mail, and returns when both are waiting. The channel receives
+// their errors.
 func waitFor(t *testing.T, p *maildir.Project, agent string) chan error {
 	t.Helper()
 	errs, began := make(chan error, 2), make(chan bool, 2)

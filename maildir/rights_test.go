@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that calls has an entry for each exported method of v's type, and no other entries.
+// covers checks that the keys of calls are exactly the names of the exported methods of v's type.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)
@@ -38,7 +38,7 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 	}
 }
 
-// answerText returns the full text of answers and errors.
+// answerText returns the complete text of answers and errors.
 func answerText(answers ...any) string {
 	var all strings.Builder
 	for _, a := range answers {
@@ -61,8 +61,8 @@ func answerText(answers ...any) string {
 	return all.String()
 }
 
-// TestForeignUser checks that no method lets a user learn anything about another user's mail, or change it. The test
-// calls every exported method that is available to a user.
+// TestForeignUser checks that no method lets a user read or change anything in another user's mail. The test calls
+// every exported method that is available to a user.
 func TestForeignUser(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{User: func() int { return 1000 }}).Store
@@ -101,18 +101,18 @@ func TestForeignUser(t *testing.T) {
 		"CreateMailbox": func(v *maildir.View) []any { return all(v.CreateMailbox(t.Context(), "Ann")) },
 		"DeleteHook":    func(v *maildir.View) []any { return []any{v.DeleteHook(t.Context(), "hidden-hook")} },
 		"DeleteMailbox": func(v *maildir.View) []any { return all(v.DeleteMailbox(t.Context(), "Ann", true)) },
-		"Exists":        nil, // the contract of hook_create allows it for everyone
+		"Exists":        nil, // the contract of hook_create allows this for every caller
 		"Hooks":         func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
 		"Mailbox": func(v *maildir.View) []any {
-			_, err := v.Mailbox(t.Context(), "Zeb") // resembles Zed
+			_, err := v.Mailbox(t.Context(), "Zeb") // this name is similar to Zed
 			return append(all(v.Mailbox(t.Context(), "Ann")), err)
 		},
 		"Mailboxes":      func(v *maildir.View) []any { return all(v.Mailboxes(t.Context())) },
 		"OpenAttachment": func(v *maildir.View) []any { return all(v.OpenAttachment(t.Context(), file.Attachments[0].SHA1)) },
 	}
 	covers(t, eve, view)
-	// An answer may contain the requested name. It must not contain anything from Ann's mail, or the name Zed, which
-	// Eve does not know.
+	// An answer may contain the requested name. It must not contain any of Ann's mail, or the name Zed, which Eve
+	// does not know.
 	quiet := func(verb string, answers []any) {
 		t.Helper()
 		said := answerText(answers...)
@@ -163,7 +163,7 @@ func TestForeignUser(t *testing.T) {
 		"Reply": func(b *maildir.UserBox) []any {
 			return all(b.Reply(t.Context(), id, maildir.Draft{Body: "an answer"}))
 		},
-		"Send": func(b *maildir.UserBox) []any { // in the thread of a message that the mailbox does not have
+		"Send": func(b *maildir.UserBox) []any { // in the thread of a message that is not in the mailbox
 			return all(b.Send(t.Context(), maildir.Draft{To: []string{"Eve"}, Body: "b", InReplyTo: id, ThreadID: "", References: []string{id}}))
 		},
 		"SetRead":    func(b *maildir.UserBox) []any { return []any{b.SetRead(t.Context(), id, true)} },
@@ -186,7 +186,7 @@ func TestForeignUser(t *testing.T) {
 			continue
 		}
 		said := do(eveBox)
-		for i := range said { // ignore words that are part of the call itself
+		for i := range said { // ignores words that the call itself contains
 			if err, ok := said[i].(error); ok && verb == "DistrustSender" {
 				said[i] = errors.New(strings.ReplaceAll(answerText(err), "hidden@example.org", ""))
 			}
@@ -202,11 +202,11 @@ func TestForeignUser(t *testing.T) {
 	quiet("a deleted UserBox", []any{again, sent})
 }
 
-// all returns a result and its error as a slice.
+// all returns a result and an error as a slice.
 func all[T any](v T, err error) []any { return []any{v, err} }
 
-// TestForeignMachine checks that a program here cannot act as another machine's agent, but can read that agent's mail.
-// The test calls every exported method of Box.
+// TestForeignMachine checks that a program on this machine cannot act as another machine's agent, but can read that
+// agent's mail. The test calls every exported method of Box.
 func TestForeignMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -256,9 +256,9 @@ func TestForeignMachine(t *testing.T) {
 		"Undo":        func(b *maildir.Box) []any { return all(b.Undo(t.Context(), maildir.Undoing{})) },
 	}
 	reads := map[string]func(b *maildir.Box) []any{
-		"AwaitReply": nil,                                                               // would wait
-		"Addressees": nil,                                                               // uses only the message
-		"Decides":    nil,                                                               // uses only the message
+		"AwaitReply": nil,                                                               // not called: it would wait
+		"Addressees": nil,                                                               // not called: it uses only the message
+		"Decides":    nil,                                                               // not called: it uses only the message
 		"Dismiss":    func(b *maildir.Box) []any { return all(b.Dismiss(t.Context())) }, // changes nothing that others see
 		"Counts":     func(b *maildir.Box) []any { return all(b.Counts(t.Context())) },
 		"Delivery":   func(b *maildir.Box) []any { return all(b.Delivery(t.Context(), toAnn)) },

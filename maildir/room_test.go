@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is the size of a message in the answers of these tests, without its body.
+// rowBytes is the size, in these tests, of a message without its body in an answer.
 const rowBytes = 100
 
-// room returns the room for an answer. A body takes up its size in bytes. The number of reservations is added to
+// room returns the room for an answer, in which a body counts with its size in bytes. Each reservation increments
 // *reserved.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
@@ -47,9 +47,9 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin checks pages that end when the room is full. Together they contain every message once, in order, and
-// each page marks exactly its own messages as read. A body that does not fit even on its own is cut, and its message is
-// treated as returned.
+// TestInboxWithin checks pages that end when the room is full. Together, the pages must contain every message once,
+// in order, and each page must mark exactly its own messages as read. If a body does not fit even on a page of its
+// own, it must be cut, and its message counts as returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -89,8 +89,8 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing checks that mail that fits into the small room is read only once, without reserving
-// memory.
+// TestSmallPagesReserveNothing checks that if mail fits into the small room, it is read only once, and no memory is
+// reserved.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -106,8 +106,8 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 	}
 }
 
-// TestPiecesOfABody checks that the pieces of a body, read one after another, make up the whole body, no matter where
-// they end. A read may begin only where a piece can begin.
+// TestPiecesOfABody checks that the pieces of a body, read one after the other, make up the whole body, no matter
+// where each piece ends. Reading must be refused at an offset where no piece can begin.
 func TestPiecesOfABody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -174,8 +174,8 @@ func TestPiecesOfABody(t *testing.T) {
 	}
 }
 
-// TestPopWithin checks that a popped body is cut if there is no room for it. A pop that cannot reserve memory pops
-// nothing.
+// TestPopWithin checks that a popped body is cut if there is no room for it. A pop that cannot reserve memory must
+// pop nothing.
 func TestPopWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -272,8 +272,8 @@ func TestLetterInPieces(t *testing.T) {
 	}
 }
 
-// TestSearchBodies checks that a page of hits ends when the room is full, and the next page continues there. A body
-// that does not fit even on its own is cut.
+// TestSearchBodies checks that a page of hits ends when the room is full, and that the next page continues there. A
+// body that does not fit even on a page of its own must be cut.
 func TestSearchBodies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -12,11 +12,11 @@ import (
 
 // SearchRequest is a search as the caller typed it.
 type SearchRequest struct {
-	Text   string // see package query
-	Agent  string // the agent that searches, for is:unread; "" if unknown
+	Text   string // syntax: see package query
+	Agent  string // the agent that is searching, needed for is:unread; "" if unknown
 	Rank   bool   // rank the newest matches by bm25; otherwise newest first
 	Limit  int    // default 20, at most 200
-	Cursor string // of an earlier page of the same search; "" for the first page
+	Cursor string // cursor from the previous page of the same search; "" for the first page
 }
 
 // SearchPage is one page of hits.
@@ -38,11 +38,12 @@ func (page *SearchPage) Cut(n int) {
 
 const maxQuery = 4096 // bytes
 
-// Search finds messages. Pages sorted by time neither skip nor repeat a message that existed when the first page was
-// read, even if mail arrives in the meantime. In a ranked search, new mail may shift later pages. Search returns
-// ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no page returned. It
-// returns ErrTooLarge for text of more than maxQuery bytes, ErrNotFound for is:unread with an unknown agent, and any
-// error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md, "Search".
+// Search finds messages. If pages are sorted by time, they neither skip nor repeat a message that existed when the
+// first page was read, even if mail arrives in the meantime. In a ranked search, new mail may shift the hits on later
+// pages. Search returns ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that
+// no page returned. It returns ErrTooLarge for text that is longer than maxQuery, ErrNotFound for is:unread with an
+// unknown agent, and any error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md,
+// "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -68,7 +69,7 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// CountMatches counts the messages that a search finds, up to most. It returns any error from Search.
+// CountMatches counts the messages that a search finds, up to the limit most. It returns any error from Search.
 func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (int, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -82,7 +83,7 @@ func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (
 type typedQuery struct {
 	query.Query
 	text    string
-	unknown error // reports a name that no agent has; nil if there is none
+	unknown error // an error about a name that no agent has; nil if there is no such name
 }
 
 // readQuery parses the text of a search. The argument agent is the agent that searches, or "" if it is unknown.
@@ -117,8 +118,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. If cut is true, the search
-// took too long. If none is true, it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut says that
+// the search was ended because it took too long, and none that it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -161,7 +162,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	return nil, nil
 }
 
-// threadNote returns a note if the thread in a filter does not exist, and nil otherwise.
+// threadNote returns a note if a filter names a thread that does not exist, and nil otherwise.
 func (p *Project) threadNote(ctx context.Context, thread string) (note, err error) {
 	_, err = p.ThreadPage(ctx, index.ThreadQuery{Thread: thread, Limit: 1})
 	var e *Error
@@ -193,10 +194,10 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 	return err
 }
 
-// nameAgents changes the names in filters to the exact spelling of the agents' names, and to the addresses that the
-// project's files have for agents of other projects. No two agents' names differ only in case. If only one other
-// project has an agent with a name, the name means that agent. The result unknown reports a name that no agent has, and
-// is nil if there is none.
+// nameAgents replaces each name in a filter with the exact spelling of the agent's name. No two agents' names differ
+// only in case. For an agent of another project, nameAgents uses the address that the project's files contain. If
+// only one other project has an agent with the name, the name refers to that agent. The result unknown is an error
+// about a name that no agent has, or nil.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

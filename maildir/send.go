@@ -20,8 +20,8 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply sends a reply to the message id, in its thread. Recipients or a subject that the draft leaves out are derived
-// from that message. So is the importance, if it is high or urgent there and the reply requests an acknowledgement.
+// Reply sends a reply to the message id, in its thread. If the draft lacks recipients or a subject, Reply derives
+// them from that message. A reply that requests an acknowledgement also inherits high or urgent importance from it.
 // Reply returns any error from Send, and ErrNotFound if the message does not exist. See docs/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
@@ -31,13 +31,13 @@ func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, o)
 }
 
-// Addressees returns the recipients that the agent's reply to a message can have. See sending.Sender.Addressees.
+// Addressees returns the possible recipients of the agent's reply to a message. See sending.Sender.Addressees.
 func (b *Box) Addressees(m *format.Message) sending.Addressees {
 	return b.p.sender.Addressees(m, b.agent)
 }
 
-// Forward sends the message id to the draft's recipients, below the draft's text. See sending.Sender.MakeForward. It
-// returns any error from MakeForward and Send.
+// Forward sends the message id to the draft's recipients, with the draft's text above it. See
+// sending.Sender.MakeForward. It returns any error from MakeForward and Send.
 func (b *Box) Forward(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("send", d)
 	if err := b.p.sender.MakeForward(ctx, id, o); err != nil {
@@ -62,8 +62,8 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	return &o.Draft, b.p.sender.NeedParties(ctx, o)
 }
 
-// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the file's path
-// on disk and the path of the outbox folder. The draft has no text yet. Moving the file into the outbox sends it.
+// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the paths on
+// disk of the file and of the outbox folder. The draft has no text yet; moving the file into the outbox sends it.
 // NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
@@ -95,6 +95,6 @@ func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, e
 	outbox = format.AgentsDir + "/" + b.agent + "/" + format.OutboxDir
 	c := b.p.mail.Tree.Changer(b.p.mail.Store.Limits.Folders())
 	defer c.Close()
-	err = c.MakeDir(outbox) // without the folder, `mv` would rename the draft to a file of that name
+	err = c.MakeDir(outbox) // if the folder were missing, `mv` would rename the draft to a file called outbox
 	return file, filepath.Join(b.p.mail.Tree.Dir(), filepath.FromSlash(outbox)), err
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// goneLook is the time between checks for clients that have ended without reporting it.
+// goneLook is the time between two checks for clients that have ended without reporting it.
 const goneLook = time.Minute
 
 // endGone ends the sessions of clients that have ended without reporting it. It runs until ctx ends.

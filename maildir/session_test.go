@@ -14,9 +14,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestSessionsAtOnce checks that sessions beginning in the same folder at the same time become different agents. If
-// several hooks ask at the same time, only one gets the notice about a message. Afterwards, the sender can see that the
-// message was announced.
+// TestSessionsAtOnce checks that sessions that begin in the same folder at the same time act as different agents. If
+// several hooks ask for notices at the same time, only one of them must get the notice about a message. Afterwards,
+// the sender must see that the message was announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -43,7 +43,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
 	}
 	agents := [most]string{}
-	for round := range 20 { // in each round, the names from the previous round are free
+	for round := range 20 { // in each round, the names from the round before are free again
 		atOnce(func(i int) (err error) {
 			if round > 0 {
 				p.Sessions.End(t.Context(), key(round-1, i))
@@ -85,9 +85,9 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient checks that a session ends if its client has ended without reporting it. The session's agent
-// goes offline, and the call that is waiting to wake the session returns. If the client reports another event, the
-// session continues.
+// TestSessionOfGoneClient checks that a session ends if its client has ended without reporting it. The session's
+// agent must go offline, and the call that is waiting to wake the session must return. If the client reports another
+// event, the session must continue.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")

@@ -49,7 +49,8 @@ func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string
 }
 
 // TestReplySettles checks that a recipient's reply marks the answered message as read, and as acknowledged if the
-// message requests that. The marks have the time of the reply. Undoing the reply removes these marks and no others.
+// message requests that. The marks must have the time of the reply. Undoing the reply must remove these marks and no
+// others.
 func TestReplySettles(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store
@@ -126,8 +127,8 @@ func TestReplySettles(t *testing.T) {
 	}
 }
 
-// TestReplySettlesNothing checks that a sender's copy is not marked as read when the sender answers its own message. An
-// agent that answers a message it did not receive has no copy to mark.
+// TestReplySettlesNothing checks that a reply sets no mark if a sender answers its own message, or if an agent
+// answers a message that it did not receive.
 func TestReplySettlesNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy")
@@ -144,8 +145,8 @@ func TestReplySettlesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyCannotSettle checks that a reply is sent even if something else is at the mark's path. The result then does
-// not report an acknowledgement, and the reply can be undone.
+// TestReplyCannotSettle checks that a reply is sent even if something else is at the mark's path. In that case, the
+// result must not report an acknowledgement, and it must be possible to undo the reply.
 func TestReplyCannotSettle(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -166,7 +167,7 @@ func TestReplyCannotSettle(t *testing.T) {
 	}
 }
 
-// TestSavedReplySettles checks that a reply saved in an outbox also marks the answered message.
+// TestSavedReplySettles checks that a reply that is saved in an outbox also marks the message that it answers.
 func TestSavedReplySettles(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	id := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Plan", Body: "b", AckRequired: true}).ID

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// mostStamped is the maximum number of marks into which one operation writes a time. It limits how long a send has to
-// wait for that operation.
+// mostStamped is the maximum number of marks into which one operation writes a time. This limits how long a
+// concurrent send has to wait.
 const mostStamped = 128
 
 // stamping collects the empty marks that are waiting for a time.
@@ -23,7 +23,7 @@ type stamping struct {
 
 	mu    sync.Mutex
 	marks map[string]bool // by path
-	asked bool            // the writer has an operation that has not called take yet
+	asked bool            // the writer has been given an operation that has not called take yet
 }
 
 // Untimed schedules the operation that writes the time into marks created with touch. See store.Mail.
@@ -40,8 +40,8 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask hands an operation to the writer if marks are waiting and the writer does not have such an operation yet. The
-// caller holds s.mu.
+// ask gives the writer an operation if marks are waiting and the writer does not already have such an operation. The
+// caller must hold s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
@@ -56,8 +56,8 @@ func (s *stamping) waiting() int {
 	return len(s.marks)
 }
 
-// take returns up to mostStamped marks for the next operation. While the server is stopping, take returns none; the
-// next start finds the remaining marks.
+// take returns up to mostStamped marks for the next operation. If the server is stopping, take returns nil; the next
+// start finds the remaining marks.
 func (s *stamping) take() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,8 +74,8 @@ func (s *stamping) take() []string {
 	return some
 }
 
-// operation returns an operation that writes the time into some or all of the waiting marks. The server is the
-// operation's author in the history, because agents do not perform this operation. See docs/tree.md, "Marks".
+// operation returns an operation that writes the time into some or all of the waiting marks. In the history, the
+// server is the operation's author, because no agent performs it. See docs/tree.md, "Marks".
 func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string
@@ -99,7 +99,7 @@ func (s *stamping) operation() *writer.Tx {
 			}
 		}
 		for _, f := range tx.Writes {
-			f.There = true // if the mark is removed in the meantime, it must not be recreated
+			f.There = true // do not recreate the mark if it is removed in the meantime
 		}
 		switch len(tx.Writes) {
 		case 0:
@@ -116,12 +116,12 @@ func (s *stamping) operation() *writer.Tx {
 // Import is the progress of importing a large number of edits by others.
 type Import struct {
 	history.Import
-	Unindexed int `json:"unindexed"` // reported paths that are not yet in the index
+	Unindexed int `json:"unindexed"` // reported paths that have not been indexed yet
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of importing edits. The argument part is the history's share of that progress.
-// Importing returns nil if no import is in progress.
+// Importing returns the progress of importing edits. The argument part is the part of the progress that the history
+// reports. Importing returns nil if no import is in progress.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// touched sends messages to Bob and touches a mark next to each copy. It returns the marks.
+// touched sends n messages to Bob and touches a mark next to each copy. It returns the paths of the marks.
 func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 	t.Helper()
 	for range n {
@@ -35,7 +35,7 @@ func touched(t *testing.T, p *maildir.Project, n int) (marks []string) {
 	return marks
 }
 
-// areTimed reports whether all of the marks have a time.
+// areTimed reports whether all of the marks contain a time.
 func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	t.Helper()
 	for _, mark := range marks {
@@ -48,7 +48,8 @@ func areTimed(t *testing.T, p *maildir.Project, marks []string) bool {
 	return true
 }
 
-// countCommits counts all commits of a project, and those of the server's own operations on marks.
+// countCommits returns the number of all commits of a project, and the number of commits in which the server wrote
+// times into marks.
 func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	t.Helper()
 	out, err := exec.Command("git", "-C", p.Dir(), "log", "--format=%s").Output()
@@ -64,8 +65,8 @@ func countCommits(t *testing.T, p *maildir.Project) (all, stamps int) {
 	return all, stamps
 }
 
-// TestTouchMany checks that a few operations write the times into many marks created with touch, and that an empty mark
-// need not be committed before it gets its time.
+// TestTouchMany checks that only a few operations are needed to write the times into many marks created with touch,
+// and that empty marks do not have to be committed first.
 func TestTouchMany(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -86,8 +87,8 @@ func TestTouchMany(t *testing.T) {
 	}
 }
 
-// TestTouchedMeanwhile checks that marks created while no server was running get their time at the next start. So do
-// marks that still had no time when the server stopped.
+// TestTouchedMeanwhile checks that marks get their time at the next start if they were created while no server was
+// running, or if they had no time yet when the server stopped.
 func TestTouchedMeanwhile(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

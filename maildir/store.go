@@ -34,7 +34,7 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// Store is the only owner of a store folder. It is safe for concurrent use.
+// Store is an open store folder, which no other process can open. It is safe for concurrent use.
 type Store struct {
 	core      *core.Store
 	lock      *storedir.Lock
@@ -48,8 +48,8 @@ type Store struct {
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error      // why projects could not be opened, by slug
-	meant    map[string]keyMeaning // meanings of keys of open projects, by key; replaced when meanings may have changed
-	start    func(*Project)        // set while Run is running
+	meant    map[string]keyMeaning // cached meanings of keys of open projects, by key; replaced when outdated
+	start    func(*Project)        // set while Run is running: starts a project
 }
 
 // Open takes the store's lock, creates what is missing (folder, key, token), finishes or discards whatever a crash left
@@ -136,15 +136,15 @@ func (s *Store) open(ctx context.Context) error {
 	return nil
 }
 
-// FileProblems opens the store's own files as a server does. For each file that cannot be used, it returns an error
-// that says what is wrong and what to do. A missing file is not a problem. FileProblems changes nothing and may be
-// called while a server is running.
+// FileProblems opens the store's own files the way a server does. For each file that cannot be used, it returns an
+// error that says what is wrong and what to do. A missing file is not a problem. FileProblems changes nothing and may
+// be called while a server is running.
 func FileProblems(root string) (all []error) {
 	note := func(err error) {
 		var of *fs.PathError
 		switch {
 		case err == nil || errors.Is(err, fs.ErrNotExist):
-		case errors.As(err, &of): // without the wrapping error's text, which does not name the file
+		case errors.As(err, &of): // drop the wrapping error, because its text does not name the file
 			all = append(all, of)
 		default:
 			all = append(all, err)
@@ -200,7 +200,7 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run performs the operations of every project until ctx ends. Then it finishes the accepted operations, waits
+// Run performs the operations of every project until ctx ends. After that, it finishes the accepted operations, waits
 // until the history has committed everything, and returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -208,7 +208,7 @@ func (s *Store) Run(ctx context.Context) error {
 	s.start = func(p *Project) {
 		ctx, stop := context.WithCancel(ctx)
 		p.stop = stop
-		if by := s.core.StopsBy(); !by.IsZero() { // the project is new: a request in progress created it after StopBy
+		if by := s.core.StopsBy(); !by.IsZero() { // a request that was in progress created the project after StopBy
 			p.mail.History.StopBy(by)
 		}
 		all.Go(func() {
@@ -234,8 +234,8 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
-// its context has ended. Until then, Run continues, but imports no more edits; the next start continues the import. Run
-// also starts no more sync rounds, and pushes whatever is left at the end.
+// its context has ended. In the meantime, Run imports no more edits; the next start continues the import. Run also
+// starts no more sync rounds, but it pushes everything that is left before it returns.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -304,12 +304,11 @@ func (s *Store) Root() string { return s.core.Root }
 func (s *Store) Domains() address.Domains { return s.core.Domains }
 
 // VerifiedIn reports whether the seal of a message in the index is valid, and who vouches for the message. A message
-// that this store's server sealed for another project is not verified. Neither is a message in an inbox that it was not
-// sent to, or a message from a domain that does not vouch for it. If the message is not verified, the Voucher is zero.
+// is not verified if this store's server sealed it for another project, if it is in an inbox that it was not sent to,
+// or if its domain does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Problems returns the first invalid files of the project with the given slug, or of all projects if project is "". The
-// argument most limits their number.
+// Problems returns up to most invalid files of the project with the given slug, or of all projects if project is "".
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)
 }
@@ -341,12 +340,13 @@ func (s *Store) LeftOut() map[string]error {
 	return maps.Clone(s.leftOut)
 }
 
-// ProjectOf returns the project of a resource that is requested without a project. For an agent (format.KindProfile) or
-// thread (format.KindOther), this is the project with the most recent activity. For a message id
-// (format.KindCanonical), which may be shortened, it is the only project with the message. If other projects have
-// copies of that message because it was sent to them, it is the sender's project. For the SHA-1 of an attachment
-// (format.KindAttachment), it is any project with the attachment, because the bytes are the same. ProjectOf returns
-// ErrNotFound if there is no such project, and ErrConflict, which lists the projects, if several have the message id.
+// ProjectOf returns the project that has a resource, for a request that specifies no project. For an agent
+// (format.KindProfile) or a thread (format.KindOther), this is the project with the most recent activity. For a
+// message id (format.KindCanonical), which may be shortened, it is the only project that has the message. If several
+// projects have it because it was sent from one to the others, it is the sender's project. For the SHA-1 of an
+// attachment (format.KindAttachment), it is any project that has the attachment, because the bytes are the same.
+// ProjectOf returns ErrNotFound if there is no such project. It returns ErrConflict if several projects have
+// different messages with the id; the error lists the projects.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -384,9 +384,9 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// homeOf returns the sender's project of a message that several projects have because it was sent from one to the
-// others. If the sender's project does not have the message, homeOf returns the first of the projects. It returns nil
-// if the projects have different messages with the same id.
+// homeOf returns the project of a message's sender. The message is in several projects because it was sent from one
+// to the others. If the sender's project does not have the message, homeOf returns the first of the projects. It
+// returns nil if the projects have different messages with the same id.
 func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {
 	author, home := "", ""
 	for _, slug := range slugs {
@@ -435,8 +435,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. Activity includes inbox checks, which the
-// index does not record.
+// projectSeenLast returns the project in which an agent was last active. Checking the inbox also counts as activity,
+// although the index does not record it.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {
@@ -472,8 +472,8 @@ func (s *Store) projectWithAttachment(sum string) (*Project, error) {
 }
 
 // Complete returns up to limit names of agents (format.KindProfile), threads (format.KindOther) or projects
-// (format.KindProject) that begin with prefix. For agents of one project, these include addresses of other projects'
-// agents: see completeAgent. It never fails.
+// (format.KindProject) that begin with prefix. If project is not "", the names of agents include addresses of agents
+// in other projects (see completeAgent). Complete logs errors instead of returning them.
 func (s *Store) Complete(ctx context.Context, what format.Kind, project, prefix string, limit int) []string {
 	if what == format.KindProject {
 		return s.completeProject(prefix, limit)

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// Summarize summarizes a thread. The result is deterministic except for Text and Note, which come from Config.Refine.
-// It returns ErrNotFound if there is no such thread. See docs/tools.md, "Summaries".
+// Summarize summarizes a thread. The result is deterministic, except for Text and Note if Config.Refine is set. It
+// returns ErrNotFound if there is no such thread. See docs/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
 	s, messages, body, err := p.condense(ctx, thread, examples)
 	if err != nil || p.mail.Store.Refine == nil {
@@ -65,7 +65,7 @@ func (p *Project) condense(ctx context.Context, thread string, examples bool) (
 			Created:   m.Created,
 		}
 	}
-	// One query reads all short bodies. A separate query for each body took a quarter of the total time.
+	// One query reads all short bodies, because a separate query for each body took a quarter of the total time.
 	var after int64
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor

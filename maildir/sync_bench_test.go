@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// countingHistory counts pushes, and those that failed because another machine pushed first.
+// countingHistory counts pushes, and pushes that failed because another machine pushed first.
 type countingHistory struct {
 	history.Log
 	pushes, lost *atomic.Int64
@@ -43,8 +43,8 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 	return err
 }
 
-// counted opens n machines that share a project's mail through a bare repository. Each has one agent. From then on,
-// counted counts their pushes.
+// counted opens n machines, each with one agent, that share a project's mail through a bare repository. After that,
+// their pushes are counted.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -78,9 +78,9 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 	return bare, all, pushes, lost
 }
 
-// BenchmarkSharedClaim measures how long agents on several machines wait for the answer when all of them claim at the
-// same time. Each agent repeatedly claims a path of its own. The ceiling is one git push of a prepared tree.
-// docs/sync.md, "How many machines", has figures.
+// BenchmarkSharedClaim measures how long agents wait for the answer to a claim when agents on several machines claim
+// at the same time. Each agent repeatedly claims a path of its own. For comparison, it measures one git push of a
+// prepared tree. For results, see docs/sync.md, "How many machines".
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

@@ -42,7 +42,7 @@ type sharer struct {
 	p *maildir.Project
 }
 
-// onlyAsked is the interval for machines that fetch and push only when a test asks them to.
+// onlyAsked is the interval for machines that fetch and push only when a test calls Sync.Now.
 const onlyAsked = time.Duration(-1)
 
 // shared opens n machines that share a project through a new bare repository.
@@ -74,7 +74,7 @@ func shared(t *testing.T, n int, interval time.Duration) (bare string, all []sha
 	return bare, all
 }
 
-// now runs a round.
+// now runs a sync round.
 func (m sharer) now(t testing.TB) {
 	t.Helper()
 	if _, err := m.p.Sync.Now(t.Context()); err != nil {
@@ -82,7 +82,7 @@ func (m sharer) now(t testing.TB) {
 	}
 }
 
-// level runs rounds until all machines are at the same commit.
+// level runs sync rounds until all machines are at the same commit.
 func level(t testing.TB, all ...sharer) {
 	t.Helper()
 	for range 2 {
@@ -152,8 +152,8 @@ func sharedWith(t *testing.T, config storetest.Config) (a, b sharer, bare string
 	return a, b, bare
 }
 
-// sharedByTwo returns two machines that share a project's mail, with the agents Ann and Bob. Both machines are up
-// to date.
+// sharedByTwo returns two machines that share a project's mail, with the agents Ann and Bob. Both machines are in
+// sync.
 func sharedByTwo(t *testing.T) (a, b sharer) {
 	t.Helper()
 	_, all := shared(t, 2, onlyAsked)
@@ -190,8 +190,8 @@ func TestSync(t *testing.T) {
 		t.Error("another machine's seal is trusted")
 	}
 
-	// The operation can be undone on the machine that performed it, even though the branch has moved to the other
-	// machine's merge.
+	// The operation can be undone on the machine that performed it, even though the branch has moved to the merge by
+	// the other machine.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -201,7 +201,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncWakes checks that a message from another machine wakes callers waiting for mail, but runs no hook.
+// TestSyncWakes checks that a message from another machine wakes callers that wait for mail, but runs no hook.
 func TestSyncWakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -237,7 +237,7 @@ func TestSyncWakes(t *testing.T) {
 	}
 }
 
-// TestSyncKinds checks the result of a merge for each kind of file that both sides have changed.
+// TestSyncKinds checks, for each kind of file, the result of a merge if both machines have changed the file.
 func TestSyncKinds(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -337,12 +337,13 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany checks that merging more files than fit into one operation still creates a single merge.
+// TestSyncMany checks that there is only one merge commit even if the merge has more files than fit into one
+// operation.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
-	const many = 180 // messages with three files each
+	const many = 180 // number of messages, with three files each
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
 	}
@@ -358,9 +359,9 @@ func TestSyncMany(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncAsideThere checks a merge that is repeated after it was killed. Two machines have edited a message. The merge
-// is killed after it has written its files, and is repeated after these files were committed. By then, the other
-// version already exists next to the message.
+// TestSyncAsideThere checks that an interrupted merge can be repeated. Two machines have edited a message. The server
+// is killed after the merge has written its files, and the merge is repeated after these files were committed. By
+// then, the other version already exists next to the message.
 func TestSyncAsideThere(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -397,7 +398,8 @@ func TestSyncAsideThere(t *testing.T) {
 	}
 }
 
-// TestSyncLeavesEdits checks that a file saved by the user but not yet committed is merged as an edit, not overwritten.
+// TestSyncLeavesEdits checks that a file that a user has saved, but that has not been committed yet, is merged as an
+// edit and not overwritten.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
 	_, all := shared(t, 2, onlyAsked)
@@ -423,7 +425,7 @@ func TestSyncLeavesEdits(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	b.now(t) // the newer text from a arrives while the file is still uncommitted here
+	b.now(t) // the newer text from a arrives before the file has been committed here
 	if log := gitIn(t, b.p.Dir(), "log", "--format=%H", "--", "README.md"); len(strings.Fields(log)) < 2 {
 		t.Errorf("b's edit is in no commit: %s", log)
 	}
@@ -439,8 +441,9 @@ func TestSyncLeavesEdits(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncStorm checks that three machines can write to each other while the shared repository comes and goes and a
-// user commits by hand. In the end, each message has been delivered once, and all machines have the same files.
+// TestSyncStorm checks that three machines can send mail to each other while the shared repository is repeatedly
+// unavailable and a user commits by hand. In the end, each message must have been delivered once, and all machines
+// must have the same files.
 func TestSyncStorm(t *testing.T) {
 	t.Parallel()
 	const messages = 40
@@ -465,7 +468,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		})
 	}
-	beside.Go(func() { // partitions: without HEAD, Git does not accept the folder as a repository
+	beside.Go(func() { // network failures: without HEAD, Git does not accept the folder as a repository
 		for done.Err() == nil {
 			waits.Pace(rand.N(80 * time.Millisecond))
 			if err := os.Rename(bare+"/HEAD", bare+"/away"); err != nil {
@@ -477,7 +480,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		}
 	})
-	beside.Go(func() { // a user
+	beside.Go(func() { // a user who commits
 		dir := all[0].p.Dir()
 		for n := 0; done.Err() == nil; n++ {
 			file := filepath.Join(dir, fmt.Sprintf("note%d.txt", n%5))
@@ -556,8 +559,7 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// Nothing is merged from a commit that has a folder where the mail has a file, or that has a file that is too
-	// large.
+	// A commit must not be merged if it has a folder in place of a file, or a file that is too large.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -577,9 +579,9 @@ func TestSyncHostile(t *testing.T) {
 		gitIn(t, evil, "reset", "-q", "--hard", old)
 		gitIn(t, evil, "push", "-qf")
 	}
-	a.now(t) // the commit was removed by a forced push
+	a.now(t) // a forced push has removed the commit
 
-	// A commit with a million files needs only three objects.
+	// A commit with a million files needs only three objects, but must be refused.
 	mktree := func(n int, entry string) string {
 		t.Helper()
 		var in strings.Builder
@@ -607,7 +609,7 @@ func TestSyncHostile(t *testing.T) {
 	if _, err := a.Join(t.Context(), bare, "/abs/path/bomb"); !errors.Is(err, history.ErrTooMany) {
 		t.Errorf("joined a million files: %v", err)
 	}
-	// A thousand files with the same large content are small in Git, but would fill the disk.
+	// A thousand files with the same large content take up little space in Git, but would fill the disk.
 	zeros := filepath.Join(t.TempDir(), "zeros")
 	if err := errors.Join(os.WriteFile(zeros, nil, 0o600), os.Truncate(zeros, 9<<20)); err != nil {
 		t.Fatal(err)
@@ -630,8 +632,8 @@ func TestSyncHostile(t *testing.T) {
 	a.send(t, "Ann", "Ann", "still goes on")
 }
 
-// TestSyncRewritten checks that a forced push removes nothing on other machines, and that a different project's mail is
-// not merged.
+// TestSyncRewritten checks that a forced push removes nothing on other machines, and that the mail of another project
+// is not merged.
 func TestSyncRewritten(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -687,8 +689,8 @@ func TestSyncStops(t *testing.T) {
 	}
 }
 
-// TestSyncKeepsNotices checks that a starting server withdraws its own notices about removed files, but not another
-// machine's notices about that machine's files.
+// TestSyncKeepsNotices checks that a starting server withdraws its own notices about files that were removed, but not
+// the notices from another machine about files on that machine.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -709,7 +711,7 @@ func TestSyncKeepsNotices(t *testing.T) {
 	if a.p, err = a.EnsureProject(t.Context(), shop); err != nil {
 		t.Fatal(err)
 	}
-	save(a, "Ann") // the server handles this file after those that it found at its start
+	save(a, "Ann") // the server handles this file after the files that it finds when it starts
 	a.now(t)
 	b.now(t)
 	page, err := b.p.Box("Bob", format.Origin{}).Inbox(t.Context(), index.InboxQuery{UnreadOnly: true}, false, maildir.Waiting{})

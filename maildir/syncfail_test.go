@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSyncHangs checks that the state reports after a minute that the shared repository does not respond. Local mail
-// keeps working.
+// TestSyncHangs checks that if the shared repository does not respond for a minute, the state reports this. Local
+// mail must keep working.
 func TestSyncHangs(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that calls two functions once each: met just after it has compared the branches, and flush
-// just before it commits.
+// metHistory is a history that calls met once, right after it has compared the branches, and flush once, right before
+// it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -85,9 +85,9 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase checks that an aborted rebase is not treated as a deletion. While the server is merging other
-// machines' commits, a user begins a rebase onto the same commits and aborts it. The rebase puts the commits' files
-// into the tree, and the abort removes them.
+// TestSyncMeetsRebase checks that aborting a rebase does not count as deleting files. While the server is merging
+// other machines' commits, a user begins a rebase onto the same commits and aborts it. The rebase writes the commits'
+// files to the tree, and the abort removes them.
 func TestSyncMeetsRebase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ own, written bool }{
@@ -113,7 +113,7 @@ func TestSyncMeetsRebase(t *testing.T) {
 				git("fetch", "-q", "origin")
 				git("checkout", "-q", "-f", "--detach", "refs/remotes/origin/main")
 			}
-			if c.written { // begin the rebase only after the merge has written its files
+			if c.written { // the rebase begins only after the merge has written its files
 				met = func() {
 					flush = func() {
 						begin()
@@ -135,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset checks a merge during which a user removes commits from the branch. Those commits come back if
-// other machines have them.
+// TestSyncMeetsReset checks that if a user removes commits from the branch during a merge, those commits that other
+// machines have come back.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -167,8 +167,8 @@ type lazyHistory struct{ history.Log }
 
 func (lazyHistory) RecordEdits([]string) {}
 
-// TestSyncUncommitted checks that a round reports a file if another machine has changed it and it also has an
-// uncommitted change here.
+// TestSyncUncommitted checks that a round reports a file that another machine has changed if the file has uncommitted
+// changes on this machine.
 func TestSyncUncommitted(t *testing.T) {
 	t.Parallel()
 	a, b, _ := sharedWith(t, storetest.Config{History: func(h history.Log) history.Log { return lazyHistory{h} }})
@@ -192,8 +192,8 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull checks that commits refused by the shared repository are kept here and pushed later. The state contains
-// Git's error message.
+// TestSyncFull checks that commits that the shared repository refuses are kept on this machine and pushed later. The
+// state must contain Git's error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -221,7 +221,7 @@ func TestSyncFull(t *testing.T) {
 	}
 }
 
-// hostileTree creates a Git tree with one entry, without any checks by Git.
+// hostileTree creates a Git tree object with one entry, bypassing Git's checks.
 func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	t.Helper()
 	raw, err := hex.DecodeString(hash)
@@ -237,7 +237,8 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths checks what happens to a file that another machine pushes at an invalid path.
+// TestSyncHostilePaths checks, for various invalid paths, what happens to a file that another machine pushes at the
+// path.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"
@@ -297,8 +298,8 @@ func TestSyncHostilePaths(t *testing.T) {
 	}
 }
 
-// TestSyncHostileMachine checks that another machine's data about machines can neither refer to files outside its
-// folder nor contain long text.
+// TestSyncHostileMachine checks that the data that another machine publishes about itself can neither refer to files
+// outside its folder nor contain long text.
 func TestSyncHostileMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

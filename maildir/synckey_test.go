@@ -23,8 +23,8 @@ func (m sharer) setPath(t *testing.T, path string) {
 }
 
 // TestSyncKeepsPath checks that each machine takes a shared project's path from shared.json, and that neither an edit
-// of project.json nor a merge changes it. Once the sync is off, the machine that created the project uses the path in
-// project.json.
+// of project.json nor a merge changes it. When the sync is off, the machine that created the project must use the
+// path in project.json.
 func TestSyncKeepsPath(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -47,7 +47,7 @@ func TestSyncKeepsPath(t *testing.T) {
 	}
 	paths(shop, "/abs/path/1/shop")
 	a.setPath(t, shop)
-	for _, on := range []bool{true, false} { // the paths in both files are the same
+	for _, on := range []bool{true, false} { // the path is the same in both files
 		if err := a.p.Sync.Set(on); err != nil {
 			t.Fatal(err)
 		}
@@ -57,8 +57,8 @@ func TestSyncKeepsPath(t *testing.T) {
 	paths("/abs/moved", "/abs/path/1/shop")
 }
 
-// TestSyncPathOfOlderVersion checks that if an older version has shared a project, the server adds the project's path
-// to shared.json, so that no merge changes the path.
+// TestSyncPathOfOlderVersion checks that if an older version shared a project, the server adds the project's path to
+// shared.json, so that a merge cannot change the path.
 func TestSyncPathOfOlderVersion(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

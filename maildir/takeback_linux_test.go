@@ -12,16 +12,16 @@ import (
 )
 
 // TestJournalOfFailedUndo checks that a failed operation that cannot be rolled back stays in the journal, no matter
-// what is written and committed after it. The next start rolls it back.
+// what is written and committed after it. The next start must roll it back.
 func TestJournalOfFailedUndo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ harm, mend func(tree, away string) error }{
-		// The file that the renewal replaced is not in staging.
+		// The file that the renewal replaced is missing from staging.
 		"the file": {
 			func(tree, away string) error { return moveOne(filepath.Join(tree, ".mailtree/tmp"), away) },
 			func(tree, away string) error { return moveOne(away, filepath.Join(tree, ".mailtree/tmp")) },
 		},
-		// The journal entry for the rollback cannot be written.
+		// The journal record of the rollback cannot be written.
 		"the journal": {
 			func(tree, away string) error {
 				file := filepath.Join(tree, ".mailtree/journal")
@@ -65,7 +65,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			ageAll(t, filepath.Join(p.Dir(), ".mailtree/tmp"))
-			if err := maildir.SweepStaging(t.Context(), p); err != nil { // keeps the files of the operation in the journal
+			if err := maildir.SweepStaging(t.Context(), p); err != nil { // must keep the files of the operation
 				t.Fatal(err)
 			}
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})

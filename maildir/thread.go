@@ -39,10 +39,10 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // not an error: set if the query names the thread by a message's id
+	Note     *Error                     // not an error: set if the query identifies the thread by a message's id
 }
 
-// threadPage is the size of a page, in messages.
+// threadPage is the default and maximum size of a page, in messages.
 const threadPage = 1000
 
 // ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
@@ -85,8 +85,8 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 	return page, p.addHolders(ctx, page, &q)
 }
 
-// addHolders adds what the query asks for to a page: the receipts of the page's messages, without bcc recipients, and
-// one agent's copies.
+// addHolders adds to a page what the query asks for: the receipts of the page's messages, without those of bcc
+// recipients, and one agent's copies.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
 	rows := make([]*index.MessageRow, len(page.Messages))
@@ -114,9 +114,9 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed returns the thread with a given id. The argument name may also be the id of a message in the thread, in
-// which case note says so. The message's id may be shortened: see FullID. If a message's id is also the id of a thread,
-// that thread is returned.
+// threadNamed returns the thread with a given id. The argument name may also be the id of a message in the thread;
+// then the result includes a note that says so. The message's id may be shortened (see FullID). If a name is both a
+// message's id and a thread's id, threadNamed returns the thread with that id.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
 	Text   string // a search, which selects the threads of the messages it finds; "": all threads
-	Agent  string // the agent that searches, and whose unread messages are counted; it need not exist
+	Agent  string // the searching agent, whose unread messages are counted; it need not exist
 	Limit  int    // default 20, at most 200
-	Cursor string // of an earlier page of the same request; "" for the first page
+	Cursor string // cursor from the previous page of the same request; "" for the first page
 }
 
 // ThreadsPage is one page of threads.
@@ -30,8 +30,8 @@ type ThreadListed struct {
 }
 
 // Threads lists threads. The thread with the newest message comes first or, in a search, the thread with the newest
-// hit. No page repeats a thread of an earlier page, even if mail arrives in the meantime. Any page, not just the last
-// one, may contain fewer threads than the limit, or none. Threads returns any error from Search.
+// hit. A page never repeats a thread from an earlier page, even if mail arrives in the meantime. Any page, not just
+// the last one, may contain fewer threads than the limit, or none at all. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"), r.Agent)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// undoable lists the operations that can be undone, with the kinds of files that they write.
+// undoable lists the operations that can be undone, with the kinds of files that Undo restores.
 var undoable = map[string][]format.Kind{
 	"send":              nil, // files of any kind
 	"reply":             nil,
@@ -35,19 +35,20 @@ var undoable = map[string][]format.Kind{
 	VerbAmend:           texts,
 }
 
-// texts lists the kinds of files that contain a message's text.
+// texts lists the kinds of files that contain the text of a message.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings lists the operations that record only whether an agent has read a message. Undo selects such an operation
-// only if the caller gives the message's id.
+// readings lists the operations that only record whether an agent has read a message. Undo selects such an operation
+// only if the caller specifies the message's id.
 var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // the newest operation on this message (may be shortened); "": on any message, except readings
-	Verb string // the newest operation with this verb; "": with any verb
+	ID   string // selects the newest operation on this message (may be shortened); "": on any, except readings
+	Verb string // selects the newest operation with this verb; "": with any verb
 
-	// ByAgent says that the request comes from an agent's session. It may not undo or redo a hold, or the end of a hold.
+	// ByAgent says that the request comes from an agent's session. An agent's session may not undo or redo the start
+	// or end of a hold.
 	ByAgent bool
 }
 
@@ -62,40 +63,40 @@ func (u *Undoing) wants(verb string) bool {
 	return isUndoable(verb) && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
 }
 
-// OperationInfo is an operation that an agent can undo, or has undone or redone.
+// OperationInfo describes an operation that an agent can undo, or has undone or redone.
 type OperationInfo struct {
 	ID        string       `json:"message_id,omitempty"` // "" if the operation concerns no message
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // other operations of the command, undone or redone with it
+	More      int          `json:"more,omitempty"` // number of other operations undone or redone with it
 }
 
 // Undone is an operation that was undone, or redone.
 type Undone struct {
 	OperationInfo
-	Readers  []string       `json:"read_by"`            // agents who had read the withdrawn, changed or restored message; each gets a notice
+	Readers  []string       `json:"read_by"`            // agents that had read the message; each gets a notice
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
-	Queued   []string       `json:"queued,omitempty"`   // other projects in which the message is removed or restored later
+	Queued   []string       `json:"queued,omitempty"`   // projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git has the undone text, as COMMIT:PATH, or ""
-	Next     *OperationInfo `json:"next,omitempty"`     // what Undo or Redo without an id does next; nil: nothing
+	Text     string         `json:"text_at,omitempty"`  // where Git stores the undone text, as COMMIT:PATH, or ""
+	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id does; nil: nothing
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
 	done *history.Done
 }
 
 // Undo undoes the agent's newest operation on a message, ignoring operations that are already undone. The undo is
-// itself an operation. Undo restores only the files of that operation. A sent message is removed for everyone, and
-// agents that have read it get a notice.
+// itself an operation; it restores only the files that the undone operation changed. A sent message is removed for
+// everyone, and agents that have read it get a notice.
 //
 // Without an id, Undo selects the newest operation that is not a reading. This may also be an operation on claims:
 // claimed paths are released, and released paths are claimed again. Undo then undoes every operation of the same step
 // (format.InStep), including readings.
 //
-// Undo returns ErrNotFound if there is no such operation or message, and ErrInvalid if an agent's session may not undo the
-// operation. It returns ErrConflict if a file has changed
-// since, if another agent now holds the paths, or if the operation cannot be distinguished from others in its commit.
+// Undo returns ErrNotFound if there is no such operation or message, and ErrInvalid if an agent's session may not undo
+// the operation. It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the
+// operation cannot be distinguished from others in its commit.
 func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = false
 	step, err := b.lastStep(ctx, u, undone)
@@ -105,8 +106,9 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step and returns the first operation, whose Also field lists the others. The
-// operations that do performs also form a step. If do fails, the operations before the failure are kept.
+// doStep calls do for each operation of a step. It returns the first operation and lists the others in its Also
+// field. The operations that do performs form a step of their own. If do fails, the operations performed before are
+// kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -165,10 +167,10 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 }
 
 // Redo redoes the agent's last undone operation on a message or, without an id, the agent's last undone step. It
-// restores the files to what they were before the undo. Once the agent has done newer work, earlier undone operations
-// can no longer be redone. Newer work is any of the agent's operations (with an id, on that message) that Undo without
-// an id would undo. Agents that got a notice about the undo also get one about the redo. Redo returns any error from
-// Undo, and ErrConflict for a claim, because another agent may have begun to work on its paths.
+// restores the files to their state before the undo. Once the agent has performed a newer operation that Undo without
+// an id would undo, an earlier undo can no longer be redone. If an id is given, only operations on that message count
+// as newer. Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo,
+// and ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)
@@ -207,8 +209,8 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. It lists only the
-// first operation of each step. It reads only the newest commits.
+// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. Of each step, it
+// lists only the first operation. It searches only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
@@ -226,7 +228,7 @@ func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	return acts, nil
 }
 
-// stepsOf divides the result of LastDone into steps.
+// stepsOf groups the operations that LastDone returns into steps.
 func stepsOf(all []history.Done) (steps [][]history.Done) {
 	for i := range all {
 		if i == 0 || all[i].Step == "" || all[i].Step != all[i-1].Step {
@@ -237,7 +239,7 @@ func stepsOf(all []history.Done) (steps [][]history.Done) {
 	return steps
 }
 
-// actOf describes an agent's operation. The subject of a removed message comes from the history.
+// actOf describes an agent's operation. If the message was removed, its subject comes from the history.
 func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (OperationInfo, error) {
 	act := OperationInfo{ID: done.ID, Operation: done.Verb, At: format.At(done.At)}
 	if history.BesideMessage(done.Verb) {
@@ -259,7 +261,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 }
 
 // lastStep returns the operations that u selects, in the order in which they are to be undone or redone. If undone is
-// true, u selects from the operations that have been undone. It returns any error from Undo.
+// true, lastStep considers only operations that have been undone. It returns any error from Undo.
 func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err
@@ -277,7 +279,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	q := history.DoneQuery{Agent: b.agent, ID: u.ID, Wants: u.wants, Undone: undone, Most: 1}
 	if u.ID == "" && u.Verb == "" {
 		q.Along = isUndoable
-		q.Most++ // for Undone.Next
+		q.Most++ // one more step, for Undone.Next
 	}
 	all, err := b.p.mail.History.LastDone(ctx, q)
 	switch {
@@ -316,7 +318,8 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	return b.describeStep(ctx, steps)
 }
 
-// describeStep describes the first of one or two steps. The second step becomes Next of the first operation.
+// describeStep describes the first of the given steps, of which there are one or two. The second step, if any, is
+// described in the Next field of the first operation.
 func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []Undone, err error) {
 	for i := range steps[0] {
 		done := &steps[0][i]
@@ -340,8 +343,8 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
-// the copies in other projects. Projects where that is still pending are in of.Queued.
+// performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or
+// restores the copies in other projects. It stores in of.Queued the projects where that is still pending.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -351,8 +354,8 @@ func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, 
 	return err
 }
 
-// changeEverywhere performs an operation that removes or restores a message: see crossing.Carrier.Change. If the
-// message was removed, its files are in changes.
+// changeEverywhere performs an operation that removes or restores a message (see crossing.Carrier.Change). If the
+// message was removed, changes contains its files.
 func (p *Project) changeEverywhere(ctx context.Context, id string, changes []history.Version, do func() error) ([]string, error) {
 	m, err := p.sentCopy(ctx, id, changes)
 	switch {
@@ -364,8 +367,8 @@ func (p *Project) changeEverywhere(ctx context.Context, id string, changes []his
 	return p.carrier.Change(ctx, p.mail, m, do)
 }
 
-// sentCopy returns the sender's copy of a message that this server sent, from the tree or, if the message was removed,
-// from changes. It returns nil if there is no such copy, or if the copy was edited by hand.
+// sentCopy returns the sender's copy of a message that this server sent, read from the tree or, if the message was
+// removed, from changes. It returns nil if there is no such copy, or if the copy was edited by hand.
 func (p *Project) sentCopy(ctx context.Context, id string, changes []history.Version) (*format.Message, error) {
 	m, err := p.Post.SentOutside(ctx, id)
 	if errors.Is(err, ErrConflict) {
@@ -390,7 +393,8 @@ func (p *Project) sentCopy(ctx context.Context, id string, changes []history.Ver
 	return nil, nil
 }
 
-// performUndoing performs the operation that undoes or redoes another one. The new operation's verb begins with prefix.
+// performUndoing performs the operation that undoes or redoes another operation. The verb of the new operation begins
+// with prefix.
 func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) error {
 	tx := &writer.Tx{Alone: true, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -440,10 +444,10 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	})
 }
 
-// planResending plans to restore a withdrawn message. If the withdrawal also reclaimed released claims, planResending
-// plans to release them. It also plans a notice to agents that had read the message. These agents do not see each
-// other's names (I7). It returns ErrNotFound if a recipient no longer exists, and ErrConflict if a message with the
-// same key has been sent since.
+// planResending plans to restore a withdrawn message. If the withdrawal also restored released claims, planResending
+// plans to release them again. It also plans a notice to agents that had read the message. These agents do not see
+// each other's names (I7). It returns ErrNotFound if a recipient no longer exists, and ErrConflict if a message with
+// the same key has been sent since.
 func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) error {
 	if err := b.p.planRestore(g, tx, redone.done, nil, refusal.ChangedSinceUndone); err != nil || redone.ID == "" {
 		return err
@@ -501,8 +505,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	})
 }
 
-// planUnamending plans to restore a message's content from before an edit, or from before the undo of an edit. It also
-// plans a notice to agents that have read the message, whether before or after that change.
+// planUnamending plans to restore a message's content from before an edit, or from before the undo of an edit. It
+// also plans a notice to the agents that read the message before or after that change.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
 	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, undone.ID)
 	if err != nil {
@@ -515,8 +519,8 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, cha
 	return err
 }
 
-// planRestore plans to restore an operation's files of the given kinds; nil means all kinds. If a file has changed
-// since, it returns the refusal changed, which is an ErrConflict.
+// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all
+// kinds. If a file has changed since the operation, it returns the refusal changed, which is an ErrConflict.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {

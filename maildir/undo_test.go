@@ -28,8 +28,8 @@ func undo(t testing.TB, p *maildir.Project, agent, id string) *maildir.Undone {
 	return u
 }
 
-// TestUndoSend checks that the message is removed for everyone, and that each agent that has read it gets a separate
-// notice.
+// TestUndoSend checks that undoing a send removes the message for everyone, and that each agent that has read it gets
+// a separate notice.
 func TestUndoSend(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -69,7 +69,7 @@ func TestUndoSend(t *testing.T) {
 }
 
 // TestUndoSendChanged checks that a message that was changed, with an editor or through mailtree, is not withdrawn.
-// None of its files are touched. A removed copy does not prevent a withdrawal.
+// None of its files may be changed. If only a copy was removed, the message must still be withdrawn.
 func TestUndoSendChanged(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -122,8 +122,9 @@ func TestUndoSendChanged(t *testing.T) {
 	}
 }
 
-// TestUndoClaim checks that undoing a claim releases only the paths of that operation. Undoing a release claims the
-// paths again, unless another agent holds them. The next undo withdraws the message that was sent before the claim.
+// TestUndoClaim checks that undoing a claim releases only the paths of that operation, and that undoing a release
+// claims the paths again, unless another agent holds them. The next undo must withdraw the message that was sent
+// before the claim.
 func TestUndoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -134,7 +135,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.FlushHistory(t.Context()); err != nil { // so that each operation gets a commit of its own
+		if err := p.FlushHistory(t.Context()); err != nil { // gives each operation a commit of its own
 			t.Fatal(err)
 		}
 	}
@@ -178,12 +179,12 @@ func TestUndoClaim(t *testing.T) {
 }
 
 // TestUndoClaims checks that operations on claims are not undone if they share a commit, because the commit does not
-// show which operation wrote which file.
+// show which of them wrote which file.
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
-	lock := filepath.Join(p.Dir(), ".git", "index.lock") // simulates a slow git command: many operations wait
-	for ; ; time.Sleep(time.Millisecond) {               // the server holds the lock while it commits Ann's registration
+	lock := filepath.Join(p.Dir(), ".git", "index.lock") // as if a slow git command made many operations wait
+	for ; ; time.Sleep(time.Millisecond) {               // the server may hold the lock to commit the registration
 		f, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
 			f.Close()
@@ -213,8 +214,8 @@ func TestUndoClaims(t *testing.T) {
 	}
 }
 
-// TestUndoMarks checks that an archived message returns to the inbox with its earlier read state, and a deleted message
-// with its marks. Other operations in the same commit are not undone.
+// TestUndoMarks checks that undo returns an archived message to the inbox with its earlier read state, and restores a
+// deleted message with its marks. Other operations in the same commit must not be undone.
 func TestUndoMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -8,12 +8,12 @@ import (
 	"mailtree/maildir/format"
 )
 
-// The refusal of an unknown name lists the existing names, so that the caller can correct the request.
+// If a name is unknown, the refusal lists the existing names so that the caller can correct the request.
 
-// unknownProject adds the names of the existing projects to a refusal of a project's key.
+// unknownProject adds the names of the existing projects to the refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
-	shown := map[string]string{} // the name to show for a project, by each of its names
+	shown := map[string]string{} // the name to show for a project, by each of the names that it has
 	for _, p := range s.Projects() {
 		base := path.Base(p.mail.Name())
 		all, bases = append(all, p.mail.Name()), append(bases, base, p.mail.Slug)

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnknownOfMany checks that a refusal lists only the most similar name if there are too many agents to list. A
-// refusal of a word that means everyone lists the agents that the sender can write to.
+// TestUnknownOfMany checks that a refusal lists only the most similar name if there are too many agents to list all
+// of them. The refusal of a word such as "everyone" must list the agents that the sender can write to.
 func TestUnknownOfMany(t *testing.T) {
 	t.Parallel()
 	names := []string{"GreenCastle"}
@@ -40,12 +40,12 @@ func TestUnknownOfMany(t *testing.T) {
 	}
 }
 
-// TestAllIsAName checks that mail to "all" goes only to the agent of that name, if there is one.
+// TestAllIsAName checks that mail to "all" is sent only to the agent with that name, if there is one.
 func TestAllIsAName(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
 	profile := format.FormatProfile(format.Profile{Name: "all", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("all"), string(profile)) // the name is reserved, but a user may create it by hand
+	put(t, p, format.ProfilePath("all"), string(profile)) // reserved, but a user may create it by hand
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestAllIsAName(t *testing.T) {
 	}
 }
 
-// TestThreadOfReply checks that the id of a reply identifies the thread that contains the reply, on each of the
-// thread's pages. A thread whose own id is the id of a reply is still found by that id.
+// TestThreadOfReply checks that a thread can be read, page by page, by the id of a reply in it. If there is also a
+// thread whose own id is the id of the reply, that thread must be found.
 func TestThreadOfReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -23,7 +23,7 @@ import (
 // machine is a machine on which a test can make file calls fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // calls at this path and below fail; "": no call fails
+	path  string // calls at or below this path fail; "": no call fails
 	fault error
 }
 
@@ -36,14 +36,14 @@ func (m *machine) fail(p string) error {
 	return nil
 }
 
-// breakAt makes all later calls at path and below fail. If path is "", it repairs the machine.
+// breakAt makes all later calls at or below path fail. If path is "", calls succeed again.
 func (m *machine) breakAt(path string, fault error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.path, m.fault = path, fault
 }
 
-// put creates a file of the tree by rename, as an editor does.
+// put creates a file in the tree by renaming, as an editor does.
 func put(t testing.TB, p *maildir.Project, path, data string) {
 	t.Helper()
 	at := filepath.Join(p.Dir(), path)
@@ -53,15 +53,15 @@ func put(t testing.TB, p *maildir.Project, path, data string) {
 	}
 }
 
-// until waits for something that must happen.
+// until waits until a condition is true, and fails the test if it never is.
 func until(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	waits.Until(t, what, is)
 }
 
 // TestUnreadDecisions checks that a request is refused as unavailable if it depends on a file that the machine cannot
-// read. The request is never answered as if the file did not exist. Once the machine works again, the request is
-// answered correctly without a restart.
+// read. The request must never be answered as if the file did not exist. When the machine works again, the request
+// must be answered correctly without a restart.
 func TestUnreadDecisions(t *testing.T) {
 	t.Parallel()
 	mail := func(id, from, key string) string {
@@ -71,7 +71,7 @@ func TestUnreadDecisions(t *testing.T) {
 	for _, c := range []struct {
 		name, path, data string
 		do               func(ctx context.Context, p *maildir.Project) error
-		after            func(t *testing.T, err error) // receives do's result once the machine works again
+		after            func(t *testing.T, err error) // gets the error of do after the machine works again
 	}{
 		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
 			func(ctx context.Context, p *maildir.Project) error {
@@ -224,7 +224,7 @@ func TestUnreadOwnFiles(t *testing.T) {
 }
 
 // TestUnreadRecovery checks that a start makes no decision about files of an interrupted run that it cannot read. It
-// leaves the project out, and the next start completes or removes the operation.
+// must leave the project out, and the next start must complete or remove the operation.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {
@@ -254,7 +254,7 @@ func TestUnreadRecovery(t *testing.T) {
 	}
 }
 
-// interrupted returns a store whose server ended between the renames of a send.
+// interrupted returns a store whose server ended while it was renaming the files of a send into place.
 func interrupted(t *testing.T) (root, repo string) {
 	t.Helper()
 	root = filepath.Join(t.TempDir(), "store")
@@ -274,7 +274,7 @@ func interrupted(t *testing.T) (root, repo string) {
 		}
 	}}
 	p := project(t, cfg, "Ann", "Bob")
-	if err := p.FlushHistory(t.Context()); err != nil { // otherwise the copy includes the files of a commit in progress
+	if err := p.FlushHistory(t.Context()); err != nil { // so that the copy contains no commit in progress
 		t.Fatal(err)
 	}
 	mu.Lock()

@@ -12,8 +12,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnwokenNever checks that an agent that never had a session is listed once it has been inactive, and its mail
-// unread, for ten minutes. A user's agent, an agent in a tmux window, a mailbox and an agent that polls are not listed.
+// TestUnwokenNever checks that an agent that never had a session is listed after it has been inactive, with unread
+// mail, for ten minutes. A user's agent, an agent in a tmux window, a mailbox and an agent that polls must not be
+// listed.
 func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

@@ -76,7 +76,7 @@ func inbox(t testing.TB, p *maildir.Project, agent string) *maildir.InboxPage {
 	return page
 }
 
-// TestSendToAll checks that each recipient in to, cc and bcc gets one copy, with the content that was sent.
+// TestSendToAll checks that each recipient in to, cc and bcc gets one copy with the right content.
 func TestSendToAll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat", "Dan")
@@ -108,12 +108,12 @@ func TestSendToAll(t *testing.T) {
 	}
 }
 
-// TestBCCIsPrivate checks that a bcc recipient's name appears only in its own copy and the sender's copy, and in no
-// other file, commit or row (Invariant I7).
+// TestBCCIsPrivate checks that the name of a bcc recipient appears only in the recipient's own copy and the sender's
+// copy, and in no other file, commit or index row (Invariant I7).
 func TestBCCIsPrivate(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Hidden")
-	if err := p.FlushHistory(t.Context()); err != nil { // the registrations may name the recipient
+	if err := p.FlushHistory(t.Context()); err != nil { // the commits of the registrations may name the recipient
 		t.Fatal(err)
 	}
 	m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Hidden"}, Subject: "s", Body: "b"})
@@ -157,8 +157,8 @@ func TestBCCIsPrivate(t *testing.T) {
 	}
 }
 
-// TestConcurrentSends checks sends by many senders that share groups. Every message whose send succeeded is in the
-// inbox, newest first.
+// TestConcurrentSends checks that after many senders have sent messages at the same time, every message that was sent
+// successfully is in the inbox, newest first.
 func TestConcurrentSends(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -194,7 +194,7 @@ func TestConcurrentSends(t *testing.T) {
 	}
 }
 
-// TestReply checks a reply's recipients, subject and thread. See docs/tools.md, "Sending".
+// TestReply checks the recipients, the subject and the thread of replies. See docs/tools.md, "Sending".
 func TestReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -227,7 +227,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToUncleanSubject checks that a message can be answered even if its subject would be refused in a send.
+// TestReplyToUncleanSubject checks that a message can be answered even if a send with the message's subject would be
+// refused.
 func TestReplyToUncleanSubject(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -242,7 +243,7 @@ func TestReplyToUncleanSubject(t *testing.T) {
 	}
 }
 
-// TestKeyConcurrently checks that a message sent with the same key from many goroutines is delivered once.
+// TestKeyConcurrently checks that if many goroutines send a message with the same key, it is delivered once.
 func TestKeyConcurrently(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")
@@ -289,8 +290,8 @@ func await(t *testing.T, ok func() bool) {
 	waits.Until(t, "what the test waits for", ok)
 }
 
-// TestFanout checks the limit on the number of bytes that one message writes: the message's size times the number of
-// its recipients in to, cc and bcc. The limit applies to sends and replies.
+// TestFanout checks that sends and replies are refused if the message's size times the number of its recipients in
+// to, cc and bcc exceeds the limit.
 func TestFanout(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Fanout: 10_000, NoWatcher: true}, "Ann", "Bob", "Cat", "Dan")
@@ -314,8 +315,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-// TestMailboxDepth checks that a mailbox gets no more bounded drafts than it has room for, no matter how many agents
-// send at the same time.
+// TestMailboxDepth checks that a mailbox gets no more messages from bounded drafts than it has room for, no matter
+// how many agents send at the same time.
 func TestMailboxDepth(t *testing.T) {
 	t.Parallel()
 	const depth = 5

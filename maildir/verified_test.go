@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// TestMachineSeal checks that mail sealed with another machine's trusted key is verified under that machine's name. No
-// copy is trusted, because this server did not authenticate the sender itself.
+// TestMachineSeal checks that mail sealed with another machine's trusted key is shown as verified by that machine. No
+// copy may be trusted, because this server itself did not authenticate the sender.
 func TestMachineSeal(t *testing.T) {
 	t.Parallel()
 	there := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -57,8 +57,8 @@ func TestMachineSeal(t *testing.T) {
 	}
 }
 
-// TestPerson checks that the sender of verified mail is shown as a user only if, according to this store's own seal,
-// the mail came through a channel that people use.
+// TestPerson checks that the sender of verified mail is shown as a user only if this store's own seal proves that the
+// mail came through a channel for users, such as the page.
 func TestPerson(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")
@@ -87,7 +87,7 @@ func TestPerson(t *testing.T) {
 	}
 }
 
-// TestSealOfOtherProject checks that mail sealed by the server for one project is not verified in another.
+// TestSealOfOtherProject checks that mail that the server sealed for one project is not verified in another project.
 func TestSealOfOtherProject(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

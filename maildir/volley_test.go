@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir"
 )
 
-// TestVolley checks the delay of wakes while only two agents exchange messages in a thread. Starting with the 30th
-// message within an hour, a wake is delayed by a minute and reports the number of messages. Mail from others wakes the
-// agent immediately.
+// TestVolley checks that wakes are delayed while only two agents exchange messages in a thread. Starting with the
+// 30th message within an hour, each wake must be delayed by a minute and report the number of messages. Mail from
+// other agents must wake the agent immediately.
 func TestVolley(t *testing.T) {
 	t.Parallel()
 	var shift atomic.Int64

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/waiting"
 )
 
-// lister returns a Lister for what is waiting for an agent.
+// lister returns a Lister that lists what is waiting for an agent.
 func (p *Project) lister(agent string) *waiting.Lister {
 	return &waiting.Lister{Mail: p.mail, Claims: p.Claims, Sessions: p.Sessions, Holds: p.Holds, Agent: agent}
 }
@@ -19,7 +19,7 @@ func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
 	return b.p.lister(b.agent).List(ctx, q)
 }
 
-// Dismiss removes the diagnostics that Waits lists now from the agent's future lists. See waiting.Lister.Dismiss.
+// Dismiss hides the diagnostics that Waits currently lists from the agent's future lists. See waiting.Lister.Dismiss.
 func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 	return b.p.lister(b.agent).Dismiss(ctx)
 }
@@ -27,7 +27,8 @@ func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 // Decides reports whether Decide can answer a message. See waiting.Lister.Decides.
 func (b *Box) Decides(m *index.Delivery) bool { return b.p.lister(b.agent).Decides(m) }
 
-// WaitsEverywhere is like Box.Waits, for all projects of the store. Each thread and each prompt has its project's slug.
+// WaitsEverywhere is like Box.Waits, for all projects of the store. The result lists each thread and each prompt with
+// its project's slug.
 func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery) (*Waits, error) {
 	var each []*Waits
 	for _, p := range s.Projects() {

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// awaited starts call and returns once the call is waiting. The function result returns the call's result.
+// awaited starts call in a goroutine and returns when call is waiting. The returned function waits for call's result.
 func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (result func() T) {
 	t.Helper()
 	waits, done := make(chan struct{}), make(chan T, 1)
@@ -25,7 +25,7 @@ func awaited[T any](t *testing.T, call func(w maildir.Waiting) (T, error)) (resu
 }
 
 // TestUntrustedEndsNoWait checks that an agent waiting for mail keeps waiting when untrusted mail from another domain
-// arrives. That mail is not verified. It is on the page once other mail ends the wait.
+// arrives. That mail must be unverified, and must be on the page when other mail ends the wait.
 func TestUntrustedEndsNoWait(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -44,8 +44,8 @@ func TestUntrustedEndsNoWait(t *testing.T) {
 	}
 }
 
-// TestReplyFromOutside checks that a reply is accepted if it comes from the address that the question was sent to, and
-// the address's domain vouches for the reply. A stranger's reply to the question is not accepted.
+// TestReplyFromOutside checks that a reply is accepted if it comes from the address that the question was sent to,
+// and the address's domain vouches for the reply. A reply from any other address must not be accepted.
 func TestReplyFromOutside(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Outside: maildir.Outside{Allow: []string{"*"}}}, "Bob")

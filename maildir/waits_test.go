@@ -32,7 +32,7 @@ func waitsOf(t testing.TB, p *maildir.Project, agent string) *maildir.Waits {
 	return w
 }
 
-// rowsOf returns one line for each thread in the groups.
+// rowsOf returns one line for each thread in the groups of w.
 func rowsOf(w *maildir.Waits) (lines []string) {
 	for i, group := range [][]maildir.WaitingThread{w.Blocked, w.Questions, w.New, w.Owed} {
 		for _, r := range group {
@@ -50,7 +50,7 @@ func wantRows(t *testing.T, w *maildir.Waits, want ...string) {
 	}
 }
 
-// TestWaits checks the groups and their order, and that each thread is in only one group.
+// TestWaits checks the groups, the order of the groups and threads, and that each thread is in only one group.
 func TestWaits(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cy", "Di")
@@ -102,8 +102,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsSettled checks that a message stays listed after it was read if it is waiting for an answer. Writing in its
-// thread, acknowledging it or archiving it removes it from the list.
+// TestWaitsSettled checks that a message that is waiting for an answer stays listed after it was read. Sending a
+// message in its thread, acknowledging it or archiving it must remove it from the list.
 func TestWaitsSettled(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -155,7 +155,7 @@ func TestWaitsSettled(t *testing.T) {
 }
 
 // TestWaitsBesides checks that stopped agents, agents that cannot be woken, and invalid files are listed for every
-// name, even one that no agent has. The lists are never null.
+// name, even if no agent has that name, and that the lists are never null.
 func TestWaitsBesides(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -196,7 +196,7 @@ func TestWaitsBesides(t *testing.T) {
 	}
 }
 
-// TestWaitsMost checks that a group lists up to 50 threads, and that the remaining ones are counted.
+// TestWaitsMost checks that a group lists up to 50 threads, and that further threads are only counted.
 func TestWaitsMost(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -209,8 +209,8 @@ func TestWaitsMost(t *testing.T) {
 	}
 }
 
-// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. Its ceiling, measured in the
-// same run, is an inbox page of 20 messages.
+// BenchmarkWaits measures Waits for an agent with 2,500 unread messages in 625 threads. For comparison, it measures
+// an inbox page of 20 messages in the same run.
 func BenchmarkWaits(b *testing.B) {
 	mail := bulk.Mail{Messages: 5_000, Agents: 2, Linked: true}
 	root := mail.Store(b)
@@ -237,8 +237,8 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds checks that callers get the reason why their wait ended, even if it ended during a read of the
-// index.
+// TestWaitChangesEnds checks that WaitChanges returns the reason why ctx ended, even if ctx ended while the index was
+// being read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

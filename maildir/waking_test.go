@@ -55,7 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews checks that a caller waiting for an idle session gets a burst of mail as one piece of news, and only
+// TestAwaitNews checks that a caller that waits for an idle session gets a burst of mail as one result, and only
 // once.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
@@ -68,7 +68,7 @@ func TestAwaitNews(t *testing.T) {
 	await(t, func() bool {
 		all, err := p.Sessions.IdleSeats(t.Context(), maildir.IdleQuery{Agent: "Bob"})
 		return err == nil && len(all) == 0
-	}) // the call is waiting
+	}) // the call is waiting now
 	select {
 	case got := <-came:
 		t.Fatalf("woken while it was working: %+v", got)
@@ -91,14 +91,14 @@ func TestAwaitNews(t *testing.T) {
 	}
 }
 
-// TestAwaitNewsBeforeBegin checks that AwaitNews also waits for a session to begin or continue, but not forever.
+// TestAwaitNewsBeforeBegin checks that AwaitNews also waits until a session begins or continues, but not forever.
 func TestAwaitNewsBeforeBegin(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
 	p.Sessions.End(t.Context(), k)
 	fresh := maildir.SessionKey{Client: "claude", ID: "after clear"}
 	for _, begins := range []maildir.SessionKey{k, fresh} {
-		came := awaitNews(t.Context(), p, begins) // the hook that begins a session runs second
+		came := awaitNews(t.Context(), p, begins) // the hook that begins the session runs after this call
 		if _, err := p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: begins, Dir: "/p", Agent: "Bob"}); err != nil {
 			t.Fatal(err)
 		}
@@ -181,8 +181,8 @@ func recv(a, b <-chan news) news {
 	}
 }
 
-// TestSleepers checks which agents the server must wake and for how long, and which agents are reported if they could
-// not be woken.
+// TestSleepers checks which agents the server tries to wake and for how long, and which agents are reported because
+// they could not be woken.
 func TestSleepers(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
@@ -245,8 +245,8 @@ func TestSleepers(t *testing.T) {
 }
 
 // TestSessionIs checks that a caller waiting for a session is woken when the client's files say that the session is
-// idle. The user's "No" to a question clears the question. A state from an earlier turn, or for an ended or unknown
-// session, has no effect.
+// idle. If the user answers "No" to a permission prompt, the session must no longer count as waiting at that prompt.
+// A state from an earlier turn, or of an ended or unknown session, must have no effect.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -290,8 +290,8 @@ func TestSessionIs(t *testing.T) {
 	}
 }
 
-// TestUnwakeable checks the reasons why mail cannot wake an agent. If mail can wake or reach an agent, there is no
-// reason.
+// TestUnwakeable checks the reasons why mail cannot wake an agent. If mail can wake or reach an agent, there must be
+// no reason.
 func TestUnwakeable(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true}).Store

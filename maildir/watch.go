@@ -14,16 +14,16 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Event is one event in a project, in human-readable form.
+// Event describes one event in a project in human-readable form.
 type Event struct {
-	Seq     int64        `json:"seq"`               // the mark after the event: see Watch
+	Seq     int64        `json:"seq"`               // the feed's mark after the event: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
-	What    string       `json:"what,omitempty"`  // HappenedMail or another constant
+	What    string       `json:"what,omitempty"`  // HappenedMail or another of the constants below
 	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
 	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
-	Text    string       `json:"text,omitempty"` // one line of details: recipients and subject, a path, a status, or a sentence about a hold
+	Text    string       `json:"text,omitempty"` // recipients and subject, a path, a status, or a sentence about a hold
 }
 
 // Values of Event.What.
@@ -43,9 +43,9 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. If of is nil, Watch
-// reports events in all projects, otherwise only those in that project. If the feed no longer has the changes after the
-// mark, Watch reports only new events. It returns told's error, ctx's error, and faults.
+// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. If of is nil,
+// Watch reports the events of all projects, otherwise only the events of that project. If the feed no longer contains
+// the changes after the mark, Watch reports only new events. It returns told's error, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*
 	}
 }
 
-// event returns the event for a change to a file. It returns nil if the change only repeats another one.
+// event returns the event for a change to a file. It returns nil if another change already reports the same event.
 func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	h := &Event{
 		Project: p.mail.Slug,
@@ -101,7 +101,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == index.Added:
 		m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, c.ID)
-		if errors.Is(err, ErrNotFound) { // the message was removed again
+		if errors.Is(err, ErrNotFound) { // the message has been removed in the meantime
 			return nil, nil
 		}
 		if err != nil {
@@ -126,7 +126,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	return h, nil
 }
 
-// eventOf completes the event for a status, or for a claim in its current state.
+// eventOf completes the event for a change of an agent's status or of a claim.
 func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)
@@ -152,7 +152,7 @@ func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event
 		if len(rows) > 0 && rows[0].Created.Add(reclaimed).Before(c.At) { // the claim is live again
 			return h, nil
 		}
-		return nil, nil // a new claim on the path; the change to its file reports it
+		return nil, nil // this is a new claim on the path; the change to the claim's file reports it
 	}
 	if len(rows) == 0 || rows[0].Released || c.Kind == format.KindReleased {
 		h.What = HappenedRelease
@@ -181,10 +181,10 @@ func (p *Project) eventOfHold(ctx context.Context, c index.Change, h *Event) (*E
 // reclaimed is an upper bound on the time between a claim's creation and the time its change appears in the feed.
 const reclaimed = 2 * time.Second
 
-// isGap reports whether the feed may have lost changes between a mark and the changes that follow. Marks increase by
-// one within an index, and a new index starts with a much higher number.
+// isGap reports whether the feed may have lost changes between a mark and the changes that follow. Within one index,
+// marks increase by one, and a new index starts at a much higher mark.
 func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
-	if after == 0 { // the feed was empty at the mark
+	if after == 0 { // the feed was still empty at that time
 		return false, nil
 	}
 	if len(changes) > 0 {

@@ -9,13 +9,13 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// patience is how long a caller waits for the disk.
+// patience is how long a caller of an operation waits for the disk.
 const patience = 30 * time.Second
 
-// run runs the project. It returns once ctx has ended, every accepted operation has its result, and the history is up
+// run runs the project. It returns when ctx has ended, every accepted operation has its result, and the history is up
 // to date.
 func (p *Project) run(ctx context.Context) {
-	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // ends once the last operation has its result
+	noting, stopNoting := context.WithCancel(context.WithoutCancel(ctx)) // canceled after the last operation
 	var beside sync.WaitGroup
 	beside.Go(func() { p.mail.KeepNotes(noting) })
 	beside.Go(func() { p.outbox.Run(ctx) })
@@ -31,10 +31,10 @@ func (p *Project) run(ctx context.Context) {
 // mail implements store.Mail for the project.
 type mail struct{ *Project }
 
-// Saved schedules files that other programs saved in an outbox. See store.Mail.
+// Saved schedules the sending of files that other programs saved in an outbox. See store.Mail.
 func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.NoteSaved(paths, changes) }
 
-// Compared notifies the holders of claims whose paths another agent claimed earlier. See store.Mail.
+// Compared notifies the holders of claims whose paths another agent had claimed earlier. See store.Mail.
 func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdone(ctx) }
 
 // Hourly removes expired and released claims, and holds that have ended. See store.Mail.
@@ -43,6 +43,6 @@ func (o mail) Hourly() {
 	o.mail.Writer.Later(o.Holds.Sweep())
 }
 
-// Failed wakes callers that are waiting for mail, because they can now get the deliveries that the failed operation had
-// taken. See store.Mail.
+// Failed wakes callers that are waiting for mail, because the deliveries that the failed operation had taken are
+// available again. See store.Mail.
 func (o mail) Failed(op *writer.Op) { o.mail.Store.Feed.RingAgent(o.Slug, op.Agent) }

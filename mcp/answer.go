@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// writeError sends a JSON-RPC error. Pass nil as the id if the request's id is unknown.
+// writeError sends a JSON-RPC error. If the request's id is unknown, pass nil as the id.
 func writeError(w http.ResponseWriter, status int, id []byte, code int, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(protocol.Failure(id, code, text)) // the client may be gone
 }
 
-// refusalOf converts a plain-text refusal from the SDK to a JSON-RPC error. The parameter id is the message's id, or
-// nil if the message has none.
+// refusalOf converts a plain-text refusal from the SDK to a JSON-RPC error. The parameter id is the id of the refused
+// message, or nil if the message has none.
 func refusalOf(id, body []byte) (code int, text string) {
 	text = strings.TrimSpace(string(body))
 	if method, ok := strings.CutPrefix(text, "JSON RPC not handled: "); ok && id != nil {
@@ -32,26 +32,26 @@ func refusalOf(id, body []byte) (code int, text string) {
 	return protocol.CodeRequest, text
 }
 
-// closedEarly is sent to a client that has closed its side of the connection but is still reading. The server treats
-// such a client as disconnected.
+// closedEarly is the error for a client that has closed its side of the connection but is still reading. The server
+// treats such a client as disconnected.
 const closedEarly = "the connection was closed before the answer was sent: keep it open until the answer arrives"
 
 // answer is the ResponseWriter that the SDK writes to. It sets a deadline for each write and converts the SDK's
-// plain-text refusals to JSON-RPC errors. It merges the structured content of a bare tools/call into the result, and
-// strips the envelope from the answer to a plain body.
+// plain-text refusals to JSON-RPC errors. In the answer to a bare tools/call, it merges the structured content into the
+// result. From the answer to a plain body, it strips the JSON-RPC envelope.
 type answer struct {
 	http.ResponseWriter
-	request *http.Request // its context also ends when a write fails
+	request *http.Request // its context is also canceled when a write fails
 	merge   bool          // merge structured content into the result; set before the first write
 	plain   envelopeless  // strips the envelope; nil for JSON-RPC; set before the first write
 	greet   func() []byte // only for a stream: returns the bytes to send after the first write
 	numbers keptNumbers   // numbers to restore in the answer; set before the first write
-	wait    *progress     // for a call that may wait up to an hour; otherwise nil
+	wait    *progress     // for a call that may wait for mail for up to an hour; otherwise nil
 
 	cancel context.CancelFunc
 	id     []byte
 	status int
-	whole  *bytes.Buffer // if not nil, buffers the answer until finish is called
+	whole  *bytes.Buffer // if not nil, holds the answer until finish is called
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
@@ -92,7 +92,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.deadline(len(p))
 	n, err := a.ResponseWriter.Write(a.numbers.restore(p))
 	if len(a.numbers) > 0 && err == nil {
-		n = len(p) // a Writer must report len(p), although restore has shortened the text
+		n = len(p) // a Writer must return len(p), although restore has changed the text's length
 	}
 	if a.greet != nil && a.status == http.StatusOK && err == nil {
 		_, err = a.ResponseWriter.Write(a.greet())
@@ -129,7 +129,7 @@ func extendDeadline(w http.ResponseWriter, n int) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers in tests do not support deadlines
 }
 
-// showProgress lets a call with a progress token wait for up to an hour.
+// showProgress lets a call wait for up to an hour, and sends progress notifications or comments in the meantime.
 func (a *answer) showProgress(every time.Duration) {
 	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
 	a.ResponseWriter = a.wait
@@ -142,7 +142,7 @@ func (a *answer) finish() {
 		defer a.wait.end()
 	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// A client that is still reading must not get an empty success response.
+		// If the client is still reading, it must not get an empty answer with a success status.
 		a.deadline(0)
 		if errors.Is(context.Cause(a.request.Context()), errLeft) {
 			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
@@ -191,8 +191,8 @@ func mergeStructured(body []byte) []byte {
 	return object(m)
 }
 
-// object encodes an object whose values are already compact JSON. Re-encoding the values would take longer than all
-// other work for a page of mail.
+// object encodes an object whose values are already compact JSON. It does not re-encode the values, because that would
+// take longer than all other work on a page of mail.
 func object(m map[string]json.RawMessage) (text []byte) {
 	text = append(text, '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {

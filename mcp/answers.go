@@ -9,9 +9,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// All large answers share one memory limit, as all bodies do. Before a call reads mail, it reserves memory for its
-// answer (tool.Memory). The request releases the memory once the answer has been written or dropped. The limit covers
-// TCP, the socket and all toolsets. Other users on the socket have a separate limit.
+// All large answers together have one memory limit, and so do all request bodies. Before a call reads mail, it reserves
+// memory for its answer (tool.Memory). The request releases the memory once the answer has been written or dropped. The
+// limit covers TCP, the socket and all toolsets. Other users on the socket have a separate limit.
 
 // answers contains the memory limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }
@@ -20,8 +20,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer adds a hold (tool.Hold) on the caller's memory limit to a request. Call end to release the memory that
-// the hold has reserved.
+// holdAnswer attaches a hold (tool.Hold) on the caller's memory limit to a request. Call end to release the memory that
+// was reserved through the hold.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {
@@ -31,7 +31,7 @@ func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	return r.WithContext(tool.WithHold(r.Context(), h)), h.End
 }
 
-// withHold copies the hold of the HTTP request into the context of a method call in that request.
+// withHold copies the memory hold of an HTTP request into the context of a method call that the request contains.
 func (s *Server) withHold(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	if extra == nil {
 		return ctx

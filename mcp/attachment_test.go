@@ -9,8 +9,9 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestAttachmentFile checks that a caller on this machine gets the path of the attachment, both as the sender and as
-// the reader. If a proxy forwards the call, the answer omits the path because the caller is on another machine.
+// TestAttachmentFile checks that a caller on this machine gets the path of an attachment's file, both as the sender and
+// as a reader. If a proxy has forwarded the call, the answer must not contain the path, because the caller is on
+// another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -36,8 +37,8 @@ func TestAttachmentFile(t *testing.T) {
 	}
 }
 
-// TestEmptyAttachment checks that reading an empty attachment returns valid contents. Contents with neither text nor
-// bytes would be invalid.
+// TestEmptyAttachment checks that the answer for an empty attachment is valid. It would be invalid if it contained
+// neither text nor bytes.
 func TestEmptyAttachment(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

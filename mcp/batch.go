@@ -16,8 +16,8 @@ import (
 // MCP revision 2025-03-26 supports batches. The SDK would run all messages of a batch concurrently and keep their
 // answers until the last one is complete. A single request could then use as much memory as hundreds of requests, and
 // exceed the limits. This server instead handles the messages in order, and writes each answer before it handles the
-// next message. A batch counts as one request. If a message waits for mail, the messages after it wait too. Clients
-// that need to avoid this can send two requests.
+// next message. A batch counts as one request. If a message waits for mail, the messages after it wait too. To avoid
+// this, a client can send separate requests.
 
 // maxBatch is the maximum number of messages in a batch. Each call in a batch may wait a minute for mail, so a batch
 // of this size can take about an hour.
@@ -51,7 +51,8 @@ func parseBatch(array []byte) (all []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if e.Method == "initialize" || e.Method == "subscriptions/listen" { // Spec: MCP 2025-03-26, lifecycle
+		// A batch must not contain initialize. Spec: MCP 2025-03-26, lifecycle.
+		if e.Method == "initialize" || e.Method == "subscriptions/listen" {
 			return nil, errors.New(e.Method + " must not be part of a batch: send it separately")
 		}
 		all = append(all, entry{raw, e.ID, e.Method})
@@ -62,12 +63,12 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message without effect: an answer to a request that the server never sent.
+// nobodysAnswer is a message that has no effect, because it answers a request that the server never sent.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch writes an array of the answers, or status 202 if there are none. An error in one message becomes the
-// answer to that message. An error that affects the whole request, such as an ended session, becomes the answer to the
-// request.
+// serveBatch writes an array of the answers, or status 202 if there are none. If one message fails, its error becomes
+// the answer to that message. If the whole request fails, for example because its session has ended, the error becomes
+// the answer to the request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)
@@ -111,7 +112,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case p.status >= 400:
 		return body
 	case len(body) > 2:
-		return body[1 : len(body)-1] // the only element of the array
+		return body[1 : len(body)-1] // remove the brackets around the only element
 	case e.id == nil:
 		return nil
 	case a.request.Context().Err() != nil:
@@ -120,7 +121,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer was sent")
 }
 
-// part passes a single message to the SDK, as a batch of one.
+// part passes a single message to the SDK as a batch of one, and returns the answer.
 func (a *answer) part(h http.Handler, raw []byte) *part {
 	body := append(append([]byte("["), raw...), ']')
 	r := a.request.WithContext(a.request.Context())
@@ -130,7 +131,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 	return p
 }
 
-// part records the answer to one part of a request.
+// part is the ResponseWriter for one message of a batch. It records the answer.
 type part struct {
 	header http.Header
 	status int // 0: WriteHeader was not called

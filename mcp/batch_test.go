@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer, or its beginning and end separated by …
+		want       string // the answer, or its beginning and its end, separated by …
 	}{
 		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
@@ -42,11 +42,11 @@ func TestBatch(t *testing.T) {
 		{session + "\nMcp-Protocol-Version: 2025-03-26", `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + answered + `]`, 202, ``},
 		{session, `[` + told + `]`, 202, ``},
-		// an error in one message is the answer to that message
+		// If one message fails, its error is the answer to that message.
 		{post, `[{"jsonrpc":"2.0","id":5,"method":"nothing/here"},` + ping + `]`, 200, `[{"error":{"code":-32601,"message":"method not found: … },{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
 		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
-		// an error in all messages is the answer to the request
+		// If all messages fail, the error is the answer to the request.
 		{strings.Replace(session, protocol.SessionHeader+": ", protocol.SessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
 		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
@@ -81,7 +81,7 @@ func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *b
 	}
 }
 
-// TestBatchInTurn checks that the messages of a batch are handled one after another, so that the batch counts as one
+// TestBatchInTurn checks that the messages of a batch are handled one after another. This is why a batch counts as one
 // request.
 func TestBatchInTurn(t *testing.T) {
 	t.Parallel()
@@ -99,7 +99,7 @@ func TestBatchInTurn(t *testing.T) {
 	})
 	for _, head := range []string{post, inSession(begin(t, url))} {
 		done.Store(0)
-		await(t, func() bool { return s.requests.used.Load() == 0 }) // the previous request has been answered
+		await(t, func() bool { return s.requests.used.Load() == 0 }) // wait until the previous request is answered
 		res, body := request(t, url, head, batchOf(maxBatch, "test/turn"))
 		if res.StatusCode != 200 || done.Load() != maxBatch || most.Load() != 1 {
 			t.Errorf("%d, %d were handled, %d at once: %s", res.StatusCode, done.Load(), most.Load(), body)
@@ -107,8 +107,8 @@ func TestBatchInTurn(t *testing.T) {
 	}
 }
 
-// TestBatchHoldsNothing checks that the client receives each answer before the next message is handled. If the client
-// disconnects, the remaining messages are not handled.
+// TestBatchHoldsNothing checks that the client gets each answer before the next message is handled. If the client
+// disconnects, the remaining messages must not be handled.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

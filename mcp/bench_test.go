@@ -17,9 +17,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. Each benchmark alternates rounds of
-// real calls with rounds of no-op calls on the same server, so that both are exposed to the same noise. The no-op rate
-// is the upper limit. Compare numbers within one line, not across runs. The clients share the machine with the server.
+// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. Each benchmark alternates between
+// rounds of real calls and rounds of no-op calls on the same server, so that both are subject to the same noise. The
+// no-op rate is the upper limit. Compare numbers within one line, not between runs. The clients run on the same machine
+// as the server.
 //
 //	HTTP      durable sends with 1, 8, 64 and 256 clients
 //	Growth    the same with 64 clients and mail already stored, over many days or all on one day; -large for 100,000
@@ -57,7 +58,7 @@ func newBench(b *testing.B, cfg storetest.Config) *bench {
 			b.Fatal(err)
 		}
 	}
-	for rests := false; !rests; { // wait until the tree has been compared with the index and with Git's index
+	for rests := false; !rests; { // wait until the server has compared the tree with the index and with Git's index
 		used := bulk.CPU()
 		waits.Pace(500 * time.Millisecond)
 		rests = bulk.CPU()-used < 25*time.Millisecond
@@ -95,7 +96,7 @@ func (x *bench) checks(agent string) [][]byte {
 	return [][]byte{bulk.Call(x.addr, "check_my_messages", fmt.Sprintf(`{"project_key":%q,"agent_name":%q}`, bulk.HumanKey, agent))}
 }
 
-// series collects the results of all rounds of one kind of call.
+// series contains the results of all rounds of one kind of call.
 type series struct {
 	each bulk.Times
 	took time.Duration
@@ -107,11 +108,11 @@ func (s *series) add(each bulk.Times, took time.Duration) {
 
 func (s *series) rate() float64 { return float64(len(s.each)) / s.took.Seconds() }
 
-// rounds is the number of times that the two kinds of calls alternate.
+// rounds is the number of rounds of each kind of call.
 const rounds = 6
 
-// versus makes b.N calls from the given number of clients, alternating with no-ops, and reports both rates and their
-// ratio.
+// versus makes b.N calls from the given number of clients, alternates them with no-ops, and reports both rates and
+// their ratio.
 func (x *bench) versus(b *testing.B, clients int, requests [][]byte) float64 {
 	conns := x.clients(b, clients)
 	var calls, noops series
@@ -179,7 +180,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// grown returns a store that contains the given mail. The store's clock is later than its last message.
+// grown returns the configuration of a store that contains the given mail. The store's clock is later than the last
+// message.
 func grown(b *testing.B, m bulk.Mail) storetest.Config {
 	if m.Messages == 0 {
 		return storetest.Config{}
@@ -193,8 +195,8 @@ func grown(b *testing.B, m bulk.Mail) storetest.Config {
 }
 
 // BenchmarkCheckMail measures how long check_my_messages takes to return 20 unread messages in a project with a lot of
-// mail. The calls alternate with the same calls in a project with 100 messages. "to-100" is the ratio of the two
-// medians, and "mean-to-100" the ratio of the two means.
+// mail. It alternates between this project and one with 100 messages. "to-100" is the ratio of the two medians, and
+// "mean-to-100" the ratio of the two means.
 func BenchmarkCheckMail(b *testing.B) {
 	few := bulk.Mail{Messages: 100, Agents: 4, Git: true}
 	small := newBench(b, storetest.Config{Root: indexed(b, few)})
@@ -210,7 +212,7 @@ func BenchmarkCheckMail(b *testing.B) {
 	}
 }
 
-// compare alternates calls to a server with a lot of mail and a server with little mail.
+// compare alternates calls between two servers, one with a lot of mail and one with little.
 func compare(b *testing.B, x, small *bench) {
 	one, other := x.clients(b, 1), small.clients(b, 1)
 	var much, little series

@@ -26,7 +26,7 @@ type message struct {
 // bodyTime is the time limit for a client to send a body.
 const bodyTime = time.Minute
 
-// countedBody reads a body and counts its bytes against the limits as they arrive, so a client cannot use up the
+// countedBody reads a body and counts its bytes against the limits as they arrive. A client therefore cannot use up the
 // limits by declaring more bytes than it sends. The creator of a countedBody must call giveBack.
 type countedBody struct {
 	body  io.Reader
@@ -36,7 +36,7 @@ type countedBody struct {
 	share int64 // bytes counted in of.large.bodies
 }
 
-// errNoRoom is returned by a read that would exceed the limits.
+// errNoRoom is returned by Read if reading more would exceed the limits.
 var errNoRoom = errors.New("no room for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -47,7 +47,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// count counts n more bytes. It returns false if there is no room for them.
+// count counts n more bytes, or returns false if they would exceed the limits.
 func (b *countedBody) count(n int64) bool {
 	if !b.of.bodies.tryTake(n) {
 		return false
@@ -70,10 +70,10 @@ func (b *countedBody) giveBack() {
 	b.of.large.bodies.give(b.share)
 }
 
-// readBody reads the body and counts its bytes in b. If ok is false, readBody has already answered the request.
+// readBody reads the body and counts its bytes in b. If ok is false, readBody has already sent an error response.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody) (data []byte, ok bool) {
 	if r.ContentLength > s.cfg.MaxBody {
-		w.Header().Set("Connection", "close") // the rest of the body is not needed
+		w.Header().Set("Connection", "close") // the server will not read the rest of the body
 		s.tooLarge(w)
 		return nil, false
 	}
@@ -87,7 +87,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	case errors.As(err, &over):
 		s.tooLarge(w)
 	case errors.Is(err, errNoRoom):
-		w.Header().Set("Connection", "close") // the rest of the body is not needed
+		w.Header().Set("Connection", "close") // the server will not read the rest of the body
 		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive completely")
@@ -97,9 +97,9 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 	return nil, false
 }
 
-// readMessage parses the body. If ok is false, readMessage has already answered the request.
+// readMessage parses the body. If ok is false, readMessage has already sent an error response.
 func readMessage(w http.ResponseWriter, body []byte) (m *message, ok bool) {
-	if !utf8.Valid(body) { // the decoder would silently replace invalid bytes by U+FFFD
+	if !utf8.Valid(body) { // the decoder would silently replace invalid bytes with U+FFFD
 		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request is not valid UTF-8: encode its text as UTF-8")
 		return nil, false
 	}
@@ -147,8 +147,8 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho is the maximum size in bytes of the parts of a request that its answer repeats. These parts are the id and,
-// in an error, the method or the unknown name or URI.
+// maxEcho is the maximum size in bytes of any part of a request that the answer repeats. Such parts are the id and, in
+// an error, the method or the unknown name or URI.
 const maxEcho = 8 << 10
 
 // parseMessage checks body and parses the envelopes of its messages. The SDK itself would accept trailing garbage and
@@ -180,7 +180,8 @@ func parseMessage(body []byte) (*message, error) {
 	return m, nil
 }
 
-// complete adds the "jsonrpc" and "id" members if they are missing, as they often are in requests written by hand.
+// complete adds the "jsonrpc" and "id" members if they are missing. Users who write requests themselves often omit
+// them.
 func (m *message) complete() {
 	var add []string
 	if !m.tagged {
@@ -188,7 +189,7 @@ func (m *message) complete() {
 	}
 	if m.id == nil && m.method != "" && !strings.HasPrefix(m.method, "notifications/") {
 		m.id = json.RawMessage(`1`)
-		add = append(add, `"id":1`) // the last of two equal keys wins, so the id goes after an "id":null
+		add = append(add, `"id":1`) // if a key appears twice, the last one wins, so the id goes after an "id":null
 	}
 	if add == nil {
 		return
@@ -200,8 +201,8 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe sets the headers that repeat the method and name of a message. Bridges need this because their clients send
-// no headers.
+// describe sets the headers that repeat a message's method and name. The server must set them for a bridge, because the
+// bridge's clients do not send headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
 		Params struct {
@@ -227,8 +228,8 @@ func (m *message) keepNumbers() (k keptNumbers) {
 	return k
 }
 
-// restoreBody puts the body back into the request. If bare is true or the request has no Accept header, restoreBody
-// sets one.
+// restoreBody makes the body readable again. If bare is true or the request has no Accept header, restoreBody also sets
+// that header.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

@@ -19,7 +19,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// answered contains the parts of an answer that the tests examine.
+// answered contains the parts of an answer that the tests check.
 type answered struct {
 	Result struct {
 		Content  []struct{ Text string }
@@ -30,7 +30,7 @@ type answered struct {
 	Error map[string]any
 }
 
-// TestBudget runs all size checks on one store, because creating the store takes a while.
+// TestBudget runs all checks of sizes on one store, because creating this store takes a while.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
@@ -42,9 +42,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, regardless of what
-// the store contains, and that no call is refused because of the budget. An incomplete answer must say how to
-// continue.
+// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, no matter what the
+// store contains, and that no call is refused because of the budget. An incomplete answer must say how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -115,7 +114,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	}
 }
 
-// patterns returns the patterns for one of the eight calls in which Ann claims paths.
+// patterns returns the paths that Ann claims in one of eight calls.
 func patterns(call int) []string {
 	all := make([]string, 200)
 	for i := range all {
@@ -132,9 +131,9 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with one line that names the
-// message and its file. Other messages are returned unchanged. Both toolsets mark the messages that they return as
-// read.
+// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with one line that contains the
+// message's id and its file. Other messages must be returned unchanged. Both toolsets must mark the messages that they
+// return as read.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -196,8 +195,8 @@ func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys of the list and of the field that identifies its items
-		next, pass    string // key that says where the next page begins, and the argument to pass it in
+		list, name    string // keys of the list, and of the field that identifies an item
+		next, pass    string // key that says where the next page begins, and the argument for it
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
@@ -238,8 +237,8 @@ type textShape struct {
 	Text string `json:"text"`
 }
 
-// TestSizes checks that the computed size of an answer equals its size on the wire, apart from the framing. A bare POST
-// has the largest answers.
+// TestSizes checks that the computed size of an answer equals its size on the wire, apart from the framing. It uses
+// bare POSTs, because their answers are the largest.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
@@ -259,8 +258,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge checks that a call is refused if its tool does not shorten an answer that is too large. The refusal
-// says what to do.
+// TestTooLarge checks that a call is refused if its answer is too large and the tool does not shorten it. The refusal
+// must say what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	size := 0
@@ -285,8 +284,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait checks that large answers wait until memory that other answers hold is released. The memory is
-// released once those answers have been written. A call that is meanwhile waiting for mail holds no memory.
+// TestAnswersWait checks that large answers wait for memory until other answers have been written and have released
+// theirs. A call that is waiting for mail in the meantime must hold no memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -329,7 +328,8 @@ func TestAnswersWait(t *testing.T) {
 	}
 }
 
-// send sends a message and returns the answer. The parameter hello is the header that a bridge sends, or "" for none.
+// send sends a message and returns the answer. The parameter hello is the header that a bridge sends, or "" for no
+// header.
 func send(t *testing.T, client *http.Client, url, hello string, message []byte) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(message))

@@ -12,8 +12,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader passes the caller to the SDK's handlers. These handlers see the headers of every request, but only the
-// context of a session's first request. The server overwrites any value that a client sends.
+// callerHeader is the request header in which the server passes the caller to the SDK's handlers. They see the headers
+// of every request, but only the context of a session's first request. If a client sends this header itself, the server
+// overwrites it.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.
@@ -36,8 +37,8 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader, like callerHeader, passes a value to the SDK's handlers: the id of the HTTP request that contains the
-// method call.
+// requestHeader is a request header like callerHeader. It passes the id of the HTTP request that contains a method call
+// to the SDK's handler of the call.
 const requestHeader = "Mailtree-Request"
 
 // inFlight contains the HTTP requests that are currently being served. It is safe for concurrent use.
@@ -48,13 +49,13 @@ type inFlight struct {
 
 // openRequest is an HTTP request that is currently being served.
 type openRequest struct {
-	done  context.Context // ends when the request ends
+	done  context.Context // canceled when the request ends
 	place *place
 	wait  *progress // same as answer.wait
 }
 
-// enterRequest registers a request, so that its method calls end when the request ends. The caller must call leave
-// once the request has been answered.
+// enterRequest registers a request, so that its method calls are canceled when the request ends. The caller must call
+// leave once the request has been answered.
 func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 	id := strconv.FormatInt(u.last.Add(1), 10)
 	u.byID.Store(id, openRequest{a.request.Context(), p, a.wait})
@@ -63,7 +64,7 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 }
 
 // bind arranges for cancel to be called when the HTTP request that contains the method call ends. If the request has
-// already ended, bind calls cancel at once. Calling stop cancels this arrangement.
+// already ended, bind calls cancel at once. To undo this arrangement, call stop.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {
@@ -77,7 +78,7 @@ func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() boo
 	return context.AfterFunc(r.(openRequest).done, cancel)
 }
 
-// withAdmission records in ctx whether the method's request may wait for mail and for how long.
+// withAdmission records in ctx whether the method call may wait for mail, and for how long.
 func (u *inFlight) withAdmission(ctx context.Context, req mcp.Request) context.Context {
 	extra := req.GetExtra()
 	if extra == nil {

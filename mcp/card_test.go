@@ -13,7 +13,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// cardRules combines the requirements of SEP-2127 and of the registry for the fields that we use.
+// cardRules combines the requirements of SEP-2127 and of the registry for the fields that the card uses.
 const cardRules = `{
 	"type": "object",
 	"required": ["$schema", "name", "version", "title", "description"],
@@ -47,7 +47,7 @@ const cardRules = `{
 	}
 }`
 
-// keepsRules checks a document against cardRules and returns the parsed card.
+// keepsRules checks that a document satisfies cardRules, and returns the parsed card.
 func keepsRules(t *testing.T, data []byte) (c card) {
 	t.Helper()
 	var rules jsonschema.Schema
@@ -71,7 +71,7 @@ func keepsRules(t *testing.T, data []byte) (c card) {
 	return c
 }
 
-// TestCard checks that the card's URL leads to a server that describes itself the same way as the card.
+// TestCard checks that the server at the card's URL describes itself the same way as the card.
 func TestCard(t *testing.T) {
 	t.Parallel()
 	for _, required := range []bool{false, true} {
@@ -96,7 +96,7 @@ func TestCard(t *testing.T) {
 	}
 }
 
-// TestServerJSON checks that the registry's file describes the server the same way as its card.
+// TestServerJSON checks that server.json, the registry's file, describes the server the same way as its card.
 func TestServerJSON(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../server.json")

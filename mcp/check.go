@@ -40,10 +40,10 @@ func (s *Server) rightHost(host string) bool {
 	return !loopback(s.cfg.Host) && same(s.cfg.Host) || slices.ContainsFunc(s.cfg.Hosts, same)
 }
 
-// checkOrigin refuses requests from web pages of other origins, regardless of the method. Programs other than
-// browsers send no Origin header. Pages of this server are admitted. If the server is on loopback, so are pages from
-// another port of the same host. Browsers omit Origin from some requests, such as requests for images and links, and
-// mark them with Sec-Fetch-Site instead.
+// checkOrigin refuses requests from web pages of other origins, regardless of the method. Programs other than browsers
+// send no Origin header. Pages of this server are allowed. If the server is on loopback, pages from another port of the
+// same host are allowed too. Browsers omit Origin from some requests, such as requests for images and links, and send
+// Sec-Fetch-Site instead.
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
@@ -108,7 +108,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 				return
 			}
 			c.Auth = "token"
-		case s.cfg.RequireToken: // even if the server has no token
+		case s.cfg.RequireToken: // refuse the request even if the server has no token
 			unauthorized(w, "", "this server requires a token: "+howToToken)
 			return
 		}
@@ -116,14 +116,14 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 	})
 }
 
-// here reports whether a request comes from this machine. If a proxy or tunnel has added a forwarding header, here
-// returns false.
+// here reports whether a request comes from this machine. It returns false if a forwarding header shows that the
+// request came through a proxy or tunnel.
 func here(r *http.Request) bool {
 	forwarded := r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != ""
 	return loopback(hostname(r.RemoteAddr)) && !forwarded
 }
 
-// rightToken compares the token in constant time, regardless of its length.
+// rightToken compares the token in constant time, regardless of the token's length.
 func (s *Server) rightToken(header string) bool {
 	scheme, token, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(token)))

@@ -13,9 +13,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestClaimsNeverBothWin runs claim requests from both protocol eras on both paths at once, with and without sessions.
-// The test checks that only one of two overlapping patterns is granted, and that no two agents have claim files that
-// contradict this.
+// TestClaimsNeverBothWin makes concurrent claim requests in both protocol eras and on both paths, with and without
+// sessions. It checks that only one of two overlapping patterns is granted, and that the claim files agree with this.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

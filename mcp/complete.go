@@ -11,7 +11,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user has started to type.
+// CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user is typing.
 type CompleteAsk struct {
 	Person string `json:"person,omitempty"` // the user whose messages and claims are listed
 	What   string `json:"what"`             // CompleteAgents or another constant below
@@ -32,7 +32,7 @@ type Completions struct {
 	Words []Completion `json:"words"`
 }
 
-// Completion is one word and its description.
+// Completion is a word that may complete the typed text, and the word's description.
 type Completion struct {
 	Word  string `json:"word"`
 	About string `json:"about,omitempty"`
@@ -79,7 +79,7 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 	return words, err
 }
 
-// newestOf returns the short ids of the user's newest messages, limited to ids that begin with the typed text.
+// newestOf returns the short ids of the user's newest messages that begin with the typed text.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false

@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// crowd is a store with more of everything than fits into one answer.
+// crowd is a store that contains more of everything than fits in one answer.
 type crowd struct {
 	*storetest.Store
 	ids  []string // ids of Bob's messages, in order of arrival
@@ -28,7 +28,7 @@ type crowd struct {
 
 const crowded = "/abs/crowded"
 
-// hostileText returns n bytes of text that grow as much as possible when they are encoded as JSON twice.
+// hostileText returns n bytes of text whose size grows as much as possible when the text is encoded as JSON twice.
 func hostileText(n int) string {
 	const piece = "<\"\\&> \t€😀\x01 plain words "
 	return strings.Repeat(piece, n/len(piece)) + strings.Repeat("\"", n%len(piece))
@@ -56,7 +56,7 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	to := []string{"Bob"}
 	var making errgroup
-	for i := range format.MaxRecipients - 1 { // with the longest names
+	for i := range format.MaxRecipients - 1 { // agents with the longest possible names
 		name := fmt.Sprintf("Agent%03d%s", i, strings.Repeat("x", 56))
 		to = append(to, name)
 		making.Go(func() error {
@@ -138,7 +138,7 @@ func (g *errgroup) wait() error {
 	return g.err
 }
 
-// serve starts a server for the store that limits its answers to budget bytes.
+// serve starts a server for the store. The server limits its answers to budget bytes.
 func (c *crowd) serve(t *testing.T, budget int) {
 	t.Helper()
 	s, url := serve(t, Config{Store: c.Store.Store, MaxAnswer: budget})
@@ -154,8 +154,8 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	c.sock = overSocket(path)
 }
 
-// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, because bare POSTs have
-// the largest answers.
+// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, because the answers to
+// bare POSTs are the largest.
 func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})

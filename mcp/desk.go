@@ -9,19 +9,19 @@ import (
 // DeskAsk is the body of POST /mailtree/desk. It contains the user and the ids from a command line.
 type DeskAsk struct {
 	Person string   `json:"person,omitempty"` // the user who runs the command; "" if none
-	Agent  string   `json:"agent,omitempty"`  // another agent, by name or address, to act as instead of the user
+	Agent  string   `json:"agent,omitempty"`  // name or address of another agent to act as, instead of the user
 	IDs    []string `json:"ids,omitempty"`    // shortened message ids, or thread ids
 }
 
-// Desk describes the project and the user's agent, and contains the full ids. The agent is created if it does not
-// exist. If the request names another agent, Person is that agent's name and the agent need not exist.
+// Desk is the response to POST /mailtree/desk. It describes the project and the user's agent, which is created if it
+// does not exist. If the request specifies another agent, Person is the name of that agent, which need not exist.
 type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
 	IsPerson bool     `json:"is_person,omitempty"` // whether the agent of DeskAsk.Person is a user's agent
 	Made     bool     `json:"made,omitempty"`      // this call created the agent
-	IDs      []string `json:"ids,omitempty"`       // the full ids
+	IDs      []string `json:"ids,omitempty"`       // the full form of DeskAsk.IDs
 }
 
 func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d Desk, err error) {

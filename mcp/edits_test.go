@@ -15,8 +15,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestEditsAreHeard checks that subscribers of both protocol eras are notified about changes made to the tree with an
-// editor or a shell.
+// TestEditsAreHeard checks that subscribers of both protocol eras are notified about changes that are made to the tree
+// with an editor or a shell.
 func TestEditsAreHeard(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})
@@ -24,7 +24,7 @@ func TestEditsAreHeard(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { s.Run(ctx) })
-	t.Cleanup(func() { stop(); running.Wait() }) // before the store is closed
+	t.Cleanup(func() { stop(); running.Wait() }) // the server must stop before the store is closed
 	result(t, url, "create_agent", `{"project_key":"/abs/new","program":"x","model":"y","task_description":"z","name_hint":"Ann"}`)
 	p := store.Projects()[0]
 	uris := []string{"resource://inbox/Ann?project=/abs/new", "resource://message/h1", "resource://thread/T-1?project=/abs/new&include_bodies=true"}
@@ -34,7 +34,7 @@ func TestEditsAreHeard(t *testing.T) {
 			missing[u] = true
 		}
 		body := 0
-		await(t, func() bool { // Run might not have determined its position before the first edit
+		await(t, func() bool { // repeat the edit, because Run may not have determined its position before the first one
 			body++
 			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
 			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {
@@ -53,7 +53,7 @@ func TestEditsAreHeard(t *testing.T) {
 	}
 }
 
-// save writes a file the way editors do: it writes a new file and renames it into place.
+// save writes a file the way editors do: it writes a new file, and then renames it.
 func save(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
@@ -68,7 +68,7 @@ func save(t *testing.T, name, text string) {
 	}
 }
 
-// oldEra subscribes within a session and returns the events that arrive on the session's stream.
+// oldEra subscribes in a session and returns the events on the session's stream.
 func oldEra(t *testing.T, url string, uris []string) chan string {
 	id := begin(t, url)
 	stream := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
@@ -80,7 +80,7 @@ func oldEra(t *testing.T, url string, uris []string) chan string {
 	return dataLines(stream)
 }
 
-// listenNew subscribes without a session.
+// listenNew subscribes without a session and returns the events on the stream.
 func listenNew(t *testing.T, url string, uris []string) chan string {
 	listen := `{"jsonrpc":"2.0","id":9,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["` + strings.Join(uris, `","`) + `"]},` +
 		newEraMeta + `}}`

@@ -14,13 +14,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// noSession is an id that no session has. If a request names another caller's session, the server replaces the id with
-// noSession. The client then gets the same answer as for an unknown session.
+// noSession is an id that no session has. If a request specifies the id of another caller's session, the server
+// replaces that id with noSession. The client then gets the same answer as for an unknown session.
 const noSession = "none"
 
 // endpoint serves the URLs of a toolset. Only the version header determines the protocol era. Mcp-Method must not be
-// used for this, because some old clients (mcp-remote) also send it, and choosing the wrong era would silently break
-// push.
+// used for this, because some old clients (mcp-remote) also send it. With the wrong era, they would silently get no
+// notifications.
 func (s *Server) endpoint(d *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set(callerHeader, headerOf(tool.CallerOf(r.Context())))
@@ -61,7 +61,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // not earlier, because a client that sends no body must not take a place
+	place := counted.of.admit(counted.large) // only now, so that a client that sends no body cannot occupy a slot
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -83,7 +83,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	c := call{message: m, era: era, session: session, bridged: onSocket(r)}
 	c.bare = !era && !session && (c.bridged || m.method != "initialize")
 	var shape envelopeless
-	readsPlain := false // the toolset has clients that do not read JSON-RPC
+	readsPlain := false // whether the toolset has clients that do not read JSON-RPC
 	if c.bare && m.batch == nil {
 		var p envelopeless
 		if p, readsPlain = d.set.(envelopeless); readsPlain && m.translate() {
@@ -142,8 +142,8 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// Only programs that call over HTTP without a session need this. A bridge's clients read the result's
-		// content.
+		// This is only for programs that call over HTTP without a session. A bridge's clients read the result's content
+		// instead.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -159,9 +159,9 @@ func wantsStream(r *http.Request) bool {
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
-// knownRevision refuses revisions of MCP that are newer than the latest one the server supports. The refusal lists
-// the supported revisions. The SDK itself refuses unknown older revisions. For a newer revision, the SDK would
-// require fields that exist only in the new era.
+// knownRevision refuses revisions of MCP that are newer than the latest one that the server supports. The refusal lists
+// the supported revisions. The SDK itself refuses unknown older revisions. In a request of a newer revision, the SDK
+// would require fields that exist only in the new era.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {
@@ -190,7 +190,7 @@ func (s *Server) endWithServer(ctx context.Context, cancel context.CancelFunc) {
 	}
 }
 
-// stream serves the GET of a session until the client, the session or the server ends it.
+// stream serves the GET of a session until the client disconnects, the session ends or the server stops.
 func (s *Server) stream(d *route, w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.greet = func() []byte { return s.missedEvents(r.Header.Get(protocol.SessionHeader)) }
@@ -211,10 +211,10 @@ func (s *Server) inSession(d *route, r *http.Request) bool {
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
 }
 
-// endSession serves the DELETE of a session. It cancels the session's requests first, because the SDK would wait for
-// them.
+// endSession serves the DELETE of a session. It first cancels the session's requests, because the SDK would wait for
+// them to finish.
 func (s *Server) endSession(d *route, w http.ResponseWriter, r *http.Request) {
-	_, done := s.enterSession(d, r) // r keeps its context, because this request must not end with the session
+	_, done := s.enterSession(d, r) // r keeps its own context, so that this request does not end with the session
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)
 	if id != noSession {

@@ -10,7 +10,7 @@ import (
 // from the map of folders.
 type FolderAsk struct {
 	Folder  string `json:"folder"`            // absolute path
-	Project string `json:"project,omitempty"` // slug, path or name of the project; "" finds it by the folder's repository
+	Project string `json:"project,omitempty"` // slug, path or name; "": the project of the folder's repository
 	Unlink  bool   `json:"unlink,omitempty"`
 }
 
@@ -20,7 +20,7 @@ type LinkedFolder struct {
 	Slug     string `json:"slug,omitempty"` // the project; "" after unlinking
 	HumanKey string `json:"human_key,omitempty"`
 	Moved    string `json:"moved,omitempty"`  // the project's former folder, which this folder replaces
-	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder no longer refers to
+	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder no longer identifies
 }
 
 func (s *Server) linkFolder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {

@@ -21,7 +21,7 @@ type Forwarded struct {
 	ID      string   `json:"id"`
 	To      []string `json:"to"`
 	Subject string   `json:"subject"`
-	Queued  []string `json:"queued,omitempty"` // projects that get the message later
+	Queued  []string `json:"queued,omitempty"` // projects to which the message is delivered later
 }
 
 // forward forwards a message to other agents.

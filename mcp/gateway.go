@@ -25,7 +25,7 @@ type QueueAsk struct {
 	Drop  string `json:"drop,omitempty"`
 }
 
-// Queued is the queue after the requested change has been made.
+// Queued is the response to POST /mailtree/queue. It contains the queue after the requested change.
 type Queued struct {
 	Items []outgoing.Item `json:"items"`
 }

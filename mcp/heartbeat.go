@@ -10,7 +10,7 @@ import (
 
 // heartbeat is the ResponseWriter of a stream that may have no events for hours. Proxies and clients close a connection
 // that is silent for a minute, so run writes a comment at regular intervals. The HTML standard recommends a comment
-// "every 15 seconds or so", but less frequent comments are sufficient. A heartbeat is safe for concurrent use.
+// "every 15 seconds or so", but longer intervals are sufficient. A heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex
@@ -74,7 +74,7 @@ func writeBeat(w http.ResponseWriter) error {
 	return http.NewResponseController(w).Flush()
 }
 
-// beating makes a stream send comments until stop is called.
+// beating writes comments to a stream until stop is called.
 func (a *answer) beating(every time.Duration) (stop func()) {
 	h := &heartbeat{ResponseWriter: a.ResponseWriter}
 	a.ResponseWriter = h

@@ -27,7 +27,7 @@ func comments(t *testing.T, lines *bufio.Scanner, n int) {
 	}
 }
 
-// TestHeartbeat checks that a stream without events sends comments in both protocol eras.
+// TestHeartbeat checks that the server sends comments on a stream without events, in both protocol eras.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Progress: time.Millisecond})
@@ -36,15 +36,15 @@ func TestHeartbeat(t *testing.T) {
 	listen := `{"jsonrpc":"2.0","id":9007199254740993,"method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["resource://inbox/A"]},` + newEraMeta + `}}`
 	res = open(t, t.Context(), http.MethodPost, url, listen, protocol.VersionHeader, protocol.NewEra, protocol.MethodHeader, "subscriptions/listen")
 	lines := bufio.NewScanner(res.Body)
-	lines.Scan() // the name of the event
+	lines.Scan() // skip the line with the event's name
 	if !lines.Scan() || !strings.Contains(lines.Text(), "9007199254740993") || strings.Contains(lines.Text(), numberMark) {
 		t.Errorf("the first event is %q", lines.Text())
 	}
 	comments(t, lines, 3)
 }
 
-// TestPostalStream checks that a bare call to postal gets an event stream at once if it accepts nothing else. The
-// stream contains comments while the call waits, followed by the answer as an event.
+// TestPostalStream checks that a bare call to postal gets an event stream at once if it does not accept anything else.
+// The stream must contain comments while the call waits, and then the answer as an event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

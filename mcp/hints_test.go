@@ -12,7 +12,7 @@ import (
 )
 
 // TestHints checks that the table in docs/tools.md, "Hints", lists every tool that changes something, with the hints
-// that clients get. The server has no store, so no email can be sent.
+// that clients get. The server in this test has no store, so it cannot send email.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/tools.md")

@@ -11,13 +11,13 @@ import (
 
 // HoldAsk is the body of POST /mailtree/hold and /mailtree/go.
 type HoldAsk struct {
-	Person  string `json:"person"` // the user who holds the agent, or ends the hold
+	Person  string `json:"person"` // the user who begins or ends the hold
 	Agent   string `json:"agent"`
 	Reason  string `json:"reason,omitempty"`      // for hold
 	Seconds int    `json:"ttl_seconds,omitempty"` // for hold: the duration; 0 means 8 hours
 }
 
-// holdAgent holds an agent. Only users may do this.
+// holdAgent begins a hold on an agent. Only users may do this.
 func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
 	agent, err := ask.toHold(ctx, p)
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) holdAgent(ctx context.Context, p *maildir.Project, ask *HoldAsk
 	})
 }
 
-// endHold ends an agent's hold. Only users may do this.
+// endHold ends the hold on an agent. Only users may do this.
 func (s *Server) endHold(ctx context.Context, p *maildir.Project, ask *HoldAsk) (*maildir.Held, error) {
 	agent, err := ask.toHold(ctx, p)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Server) endHold(ctx context.Context, p *maildir.Project, ask *HoldAsk) 
 	return tool.Box(ctx, p, ask.Person).Go(ctx, agent)
 }
 
-// toHold returns the name of the agent to hold. The user may type the name in any letter case. toHold returns
-// ErrInvalid if ask.Person is not a user.
+// toHold returns the name of the agent that the request specifies. The user may type the name in any letter case.
+// toHold returns ErrInvalid if ask.Person is not a user.
 func (ask *HoldAsk) toHold(ctx context.Context, p *maildir.Project) (agent string, err error) {
 	is, err := p.Agents.IsPerson(ctx, ask.Person)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart or another constant below
 	maildir.SessionEvent
-	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model for this event
+	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model at this event
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
 	Asks  string   `json:"asks,omitempty"`  // at HookAsk: what the client asks the user's permission for
 }
@@ -45,7 +45,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened records the event in the store and returns the text for the model. It returns errors from the store.
+// happened records the event in the store and returns the hook's answer. It returns errors from the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
@@ -92,7 +92,7 @@ func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookA
 	return a, err
 }
 
-// maxEdits is the maximum number of files in an event whose edits are recorded. Each one is looked up on disk.
+// maxEdits is the maximum number of edits that are recorded per event. The server looks up each edited file on disk.
 const maxEdits = 256
 
 // noteEdits records the edits that the tools have made.
@@ -104,8 +104,8 @@ func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
 	}
 }
 
-// nobody is called if a session has no agent. If the session is just beginning, the returned answer explains why the
-// session's AGENT_NAME was refused.
+// nobody returns the answer to an event of a session that has no agent. When the session starts, the answer explains
+// why the session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
@@ -115,9 +115,9 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at the event. The text contains the introduction, once per session, and new
-// mail, except when a session starts. At HookTool and HookPrompt, it also reports other agents' edits of the same
-// files. At HookStop the text is empty if there is no new mail, because the introduction alone must not prolong a
+// tell returns the text for the model at the event. The text introduces the agent once per session. Except when a
+// session starts, it also reports new mail. At HookTool and HookPrompt, it also reports other agents' edits of the same
+// files. At HookStop, the text is empty if there is no new mail, because the introduction alone must not prolong a
 // turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
@@ -146,7 +146,7 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 // maxPath is the maximum length in bytes of a path in a notice, and of HookEvent.Asks.
 const maxPath = 200
 
-// meetings returns the text that tells a model which other agents edited the same files.
+// meetings returns the text that tells a model which other agents have edited the same files.
 func meetings(all []editing.Meeting) string {
 	var lines []string
 	for _, m := range all {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestIntroductionIsKnown checks that every text that tells agents to begin with create_agent also says that an
-// introduced agent already has a name. Otherwise the model would have two agents but get notices about the mail of only
-// one.
+// introduced agent already has a name. Otherwise, the model would create a second agent, but get notices only about the
+// first one's mail.
 func TestIntroductionIsKnown(t *testing.T) {
 	t.Parallel()
 	const known = "You are NAME (mail: "

@@ -8,11 +8,11 @@ import (
 )
 
 // The SDK decodes JSON-RPC numbers as float64 and converts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5
-// with 1. The server therefore replaces numbers that the SDK would alter with strings, and puts the numbers back into
+// with 1. If the SDK would alter a number, the server passes a string to the SDK instead, and puts the number back into
 // the answer. This applies to ids, to the id in a cancellation, and to progress tokens.
 
-// numberMark begins the strings that replace numbers. Clients cannot know this mark, so the server never mistakes a
-// client's text for such a string.
+// numberMark is the prefix of the strings that replace numbers. Clients cannot know this prefix, so the server never
+// mistakes text from a client for such a string.
 var numberMark = "number-" + crand.Text() + ":"
 
 // keptNumbers are the numbers in a request that the server passes to the SDK as strings.
@@ -27,14 +27,14 @@ func isLost(number json.RawMessage) bool {
 	return err != nil || strconv.FormatInt(int64(f), 10) != string(number)
 }
 
-// keep returns the string that replaces a number.
+// keep stores a number and returns the string that replaces it.
 func (k *keptNumbers) keep(number json.RawMessage) json.RawMessage {
 	*k = append(*k, number)
 	return strconv.AppendQuote(nil, numberMark+string(number))
 }
 
-// replace returns a message in which the numbers that the SDK would alter are replaced by strings. If there are none,
-// replace returns the message unchanged. object must be a valid JSON-RPC message.
+// replace returns a message in which strings replace the numbers that the SDK would alter. If there are no such
+// numbers, it returns the message unchanged. The parameter object must be a valid JSON-RPC message.
 func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) []byte {
 	lost := isLost(id)
 	deep := method == "notifications/cancelled" || bytes.Contains(object, []byte(`"progressToken"`))
@@ -77,7 +77,7 @@ func plainObject(m map[string]json.RawMessage) []byte {
 	return text
 }
 
-// restore puts the numbers back into a part of an answer, replacing the strings that the SDK got.
+// restore replaces the strings in a part of an answer with the original numbers.
 func (k keptNumbers) restore(text []byte) []byte {
 	for _, number := range k {
 		text = bytes.ReplaceAll(text, strconv.AppendQuote(nil, numberMark+string(number)), number)

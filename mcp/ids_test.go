@@ -8,8 +8,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs checks that an answer repeats the request's id exactly as it was written, for any number, in all eras and
-// in a batch.
+// TestIDs checks that an answer contains the request's id exactly as the client wrote it, for any number, in both eras
+// and in a batch.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})
@@ -40,8 +40,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestUnknownRevision checks that a request with a revision newer than any the server supports is refused. The refusal
-// lists the supported revisions.
+// TestUnknownRevision checks that a request is refused if its revision is newer than all revisions that the server
+// supports. The refusal must list the supported revisions.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})

@@ -7,8 +7,8 @@ import (
 )
 
 // keepAlive prevents the session of an open stream from timing out. The SDK counts only POSTs as activity (see the TODO
-// above sessionInfo.startPOST in its streamable.go), so a client that only waits for notifications would lose its
-// session. To prevent this, keepAlive POSTs pings on the client's behalf.
+// above sessionInfo.startPOST in its streamable.go). A client that only waits for notifications would therefore lose
+// its session. To prevent this, keepAlive POSTs pings on the client's behalf.
 func (s *Server) keepAlive(ctx context.Context, d *route, header http.Header) {
 	tick := time.NewTicker(s.cfg.SessionTimeout / 3)
 	defer tick.Stop()

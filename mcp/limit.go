@@ -26,9 +26,9 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits restricts how many requests, bodies and streams can be in use at once. Large requests are counted twice: among
-// all requests and bodies, and in large. The limits in large are lower, so that there is always room for small
-// requests.
+// limits restricts how many requests, bodies and streams can be in use at once. Large requests are counted twice: once
+// among all requests and bodies, and once in large. The limits in large are lower, so that there is always room for
+// small requests.
 type limits struct {
 	requests, streams, bodies gauge
 	waiting                   atomic.Int64 // calls that are waiting for mail; they are also counted as streams
@@ -39,7 +39,7 @@ type limits struct {
 // fits within it.
 const smallBody = 64 << 10
 
-// smallShare determines the fraction of requests and bodies that is reserved for small requests: 1/smallShare.
+// smallShare is the inverse of the share of requests and bodies that is reserved for small requests.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -47,8 +47,8 @@ func (l *limits) set(requests, streams, bodies int64) {
 	l.large.requests.max, l.large.bodies.max = requests-requests/smallShare, bodies-bodies/smallShare
 }
 
-// guestShare divides each limit to get the limit for other users on the socket. Their limits are separate, so they
-// can never crowd out the server's own user.
+// guestShare is the divisor that turns each limit into the limit for other users on the socket. Their limits are
+// separate, so they can never crowd out the server's own user.
 const guestShare = 4
 
 // limitsOf returns the limits that apply to the user who made the request.
@@ -59,8 +59,8 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is a request's place among the requests being handled. A request that takes a long time (a stream, or a call
-// that waits for mail) moves to the streams. A place is safe for concurrent use.
+// place is the slot that a request occupies while it is being handled. A request that takes a long time (a stream, or a
+// call that waits for mail) moves from a request's slot to a stream's slot. A place is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
@@ -70,7 +70,7 @@ type place struct {
 	waits bool   // the call is counted in of.waiting
 }
 
-// admit takes a place among the requests, or returns nil if none is free. The caller must call leave on the place.
+// admit occupies a request's slot, or returns nil if no slot is free. The caller must call leave on the result.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -84,9 +84,9 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to the streams until it is answered, and reports whether it succeeded. If there is
-// no room for another stream, the request stays where it is. If the request has already moved or been answered,
-// moveToStreams does nothing and returns true.
+// moveToStreams moves the request to a stream's slot until the request is answered, and reports whether it succeeded.
+// If no such slot is free, the request keeps its slot. If the request has already moved or been answered, moveToStreams
+// does nothing and returns true.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,7 +123,7 @@ func (p *place) countWaiting() {
 	}
 }
 
-// leave releases the place.
+// leave releases the slot.
 func (p *place) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,7 +134,7 @@ func (p *place) leave() {
 	}
 }
 
-// vacate releases the place's share of p.in. The caller must hold p.mu.
+// vacate releases the slot in p.in. The caller must hold p.mu.
 func (p *place) vacate() {
 	if p.large && p.in == &p.of.requests {
 		p.of.large.requests.give(1)

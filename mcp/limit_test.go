@@ -19,10 +19,10 @@ const (
 	plainCheck = `{"tool":"check_mail","args":{}}`
 )
 
-// waiter is a call that waits for mail to an agent.
+// waiter is a call that waits for an agent's mail.
 type waiter struct{ agent, head, body string }
 
-// waiters returns one waiter for each way to call a tool.
+// waiters returns one waiter for each way in which a client can call a tool.
 func waiters(t *testing.T, url string) []waiter {
 	t.Helper()
 	const check = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"default","agent_name":"%s","wait_seconds":50}%s}}`
@@ -35,8 +35,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest checks that calls that wait for mail do not prevent anyone from sending it. A waiting call
-// over the limit is refused, and the refusal gives the reason.
+// TestWaitingIsNoRequest checks that calls that wait for mail do not keep other clients from sending it. A waiting call
+// over the limit must be refused, and the refusal must give the reason.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -83,7 +83,7 @@ func TestWaitingIsNoRequest(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// upload is a POST whose body is sent in pieces.
+// upload is a POST whose body is sent in parts.
 type upload struct {
 	net.Conn
 	t *testing.T
@@ -123,7 +123,7 @@ func (u *upload) answer() (status int, body string) {
 	return res.StatusCode, string(data)
 }
 
-// padded returns a request that is n bytes long.
+// padded returns a request with a length of n bytes.
 func padded(method string, n int) string {
 	text := `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{"pad":""}}`
 	return strings.Replace(text, `""`, `"`+strings.Repeat("x", n-len(text))+`"`, 1)
@@ -147,7 +147,7 @@ func TestDeclaredBodies(t *testing.T) {
 			for i := range 4 {
 				var body io.Reader = strings.NewReader(padded("ping", smallBody))
 				if i%2 == 0 {
-					body = io.MultiReader(body) // hides the length
+					body = io.MultiReader(body) // hides the length, so that the client does not declare it
 				}
 				res, err := http.Post(url+"/mcp", "application/json", body)
 				if err != nil {
@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut checks that a request is refused and its memory released if no memory is left for the rest of a
-// large body. Small bodies have a separate limit.
+// TestBodiesRunOut checks that a request is refused, and its memory released, if there is no memory for the rest of a
+// large body. Small bodies must still be accepted.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10
@@ -176,7 +176,7 @@ func TestBodiesRunOut(t *testing.T) {
 	text := padded("ping", size)
 	used := func(n int64) { t.Helper(); await(t, func() bool { return s.bodies.used.Load() == n }) }
 	var all []*upload
-	for range 4 { // three quarters of the limit for bodies
+	for range 4 { // together three quarters of the limit for bodies
 		u := startUpload(t, url, size)
 		u.send(text[:sent])
 		all = append(all, u)
@@ -210,7 +210,7 @@ func TestBodiesRunOut(t *testing.T) {
 	}
 }
 
-// TestRequestsForSmall checks that large requests leave a quarter of the places to small ones.
+// TestRequestsForSmall checks that large requests leave a quarter of the slots to small ones.
 func TestRequestsForSmall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 4})

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// maxListing is the maximum size in bytes of a toolset's tools/list result. Many clients include all of it in the
-// prompt of every conversation.
+// maxListing is the maximum size in bytes of a toolset's tools/list result. Many clients include the whole result in
+// the prompt of every conversation.
 const maxListing = 16 << 10
 
-// TestListing checks the size of each toolset's tools/list result as it is served.
+// TestListing checks that each toolset's tools/list result, as served, is within the limit.
 func TestListing(t *testing.T) {
 	t.Parallel()
 	for name, result := range listings(t) {
@@ -21,12 +21,12 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// listings returns each toolset's tools/list result, as served by a server without a store.
+// listings returns each toolset's tools/list result, from a server without a store.
 func listings(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	s := New(Config{})
 	for _, d := range s.routes {
-		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets on the socket have no TCP path
+		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets on the socket have no path on TCP
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)

@@ -12,7 +12,7 @@ import (
 )
 
 // The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a mailbox.
-// They use the project named by the command. If it names none, they use the project of the command's working tree, or
+// They use the project that the command specifies. Otherwise, they use the project of the command's working tree, or
 // the default project if the command does not run in a working tree.
 
 // MailboxAsk is the body of POST /mailtree/mailbox-…. It identifies a mailbox by its name or its address.
@@ -21,7 +21,7 @@ type MailboxAsk struct {
 	Owner   int    `json:"owner,omitempty"`   // uid of a new mailbox's owner
 	Force   bool   `json:"force,omitempty"`   // delete its mail too
 
-	Trust    string `json:"trust,omitempty"` // a sender for the mailbox to trust: an address or @DOMAIN
+	Trust    string `json:"trust,omitempty"` // a sender that the mailbox will trust: an address or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`
 
 	Hook hook.Hook `json:"hook,omitzero"` // the new hook; if only Name is set, the hook to remove
@@ -68,7 +68,7 @@ func (s *Server) boxes(ctx context.Context, named *maildir.Project) (*maildir.Pr
 	return p, err
 }
 
-// openBox opens the mailbox that a command names.
+// openBox opens the mailbox that a command specifies.
 func (s *Server) openBox(ctx context.Context, named *maildir.Project, mailbox string) (*maildir.UserBox, *maildir.Project, error) {
 	p, err := s.boxes(ctx, named)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask 
 	return s.lineOf(p, m), nil
 }
 
-// mailboxTrust returns the list of senders that a mailbox trusts, after making any change that the request asks for.
+// mailboxTrust makes the requested change, if there is one, and returns the list of senders that a mailbox trusts.
 func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Senders, err error) {
 	b, _, err := s.openBox(ctx, named, ask.Mailbox)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// The tests exercise the complete handler over HTTP, without a store. A call that accesses the store panics. The
-// recovery tests make use of these panics.
+// These tests send requests to the complete handler over HTTP, without a store. A call that needs the store therefore
+// panics. The tests of panic recovery make use of this.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
@@ -31,8 +31,8 @@ func serve(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// request sends a request. The parameter head is "METHOD path" followed by "Name: value" lines, in the form that
-// http.ReadRequest expects.
+// request sends a request. The parameter head consists of "METHOD path" and "Name: value" lines, as http.ReadRequest
+// expects them.
 func request(t *testing.T, base, head, body string) (*http.Response, string) {
 	t.Helper()
 	lines := strings.Split(head, "\n")
@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// The metadata in a request of revision 2026-07-28: a field of its params, and the contents of that field.
+// The metadata of a request of revision 2026-07-28: a field for its params, and the content of this field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -80,7 +80,7 @@ func begin(t *testing.T, url string) string {
 	return beginAs(t, url, post)
 }
 
-// beginAs is like begin but uses the given head.
+// beginAs is like begin, but uses the given head.
 func beginAs(t *testing.T, url, head string) string {
 	t.Helper()
 	res, body := request(t, url, head+"\nAccept: application/json, text/event-stream", initialize)
@@ -101,8 +101,8 @@ func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		head   string
 		status int
-		want   string // in the body
-		header string // a "Name: value" line of the answer
+		want   string // expected in the body
+		header string // a "Name: value" line that the response must contain
 	}{
 		{"GET /", 200, "/mcp", "Content-Type: text/plain; charset=utf-8"},
 		{"GET /health", 200, `{"status":"ok"}`, "Content-Type: application/json"},
@@ -214,7 +214,7 @@ func TestBarePosts(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // strings that the answer contains, separated by " … "
+		want       string // texts that the answer must contain, separated by " … "
 	}{
 		{"", `{"method":"tools/list"}`, 200, `{"jsonrpc":"2.0","id":1,"result": … "name":"create_agent"`},
 		{"", " \n{ } ", 400, `"code":-32600`},
@@ -265,13 +265,13 @@ func TestBarePosts(t *testing.T) {
 	}
 }
 
-// holds reports whether body contains want, regardless of the order of the members "jsonrpc" and "id".
+// holds reports whether body contains want. The members "jsonrpc" and "id" may be in any order.
 func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }
 
-// TestBodyUnknownLength checks that the size limit applies to a body without a Content-Length, and that s.bodies is
-// back to zero afterwards.
+// TestBodyUnknownLength checks that the size limit applies to a body without a Content-Length, and that no bytes are
+// counted afterwards.
 func TestBodyUnknownLength(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxBody: 100})
@@ -307,8 +307,7 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// FuzzMessage checks that a completed message is valid JSON that contains the members that were missing and keeps the
-// others.
+// FuzzMessage checks that complete returns valid JSON with the missing members added and the other members unchanged.
 func FuzzMessage(f *testing.F) {
 	for _, s := range []string{`{}`, `{"method":"tools/call"}`, `{"id":null,"method":"a","params":{}}`, `{"jsonrpc":"2.0","id":"x","method":"y" }`, `{"method":"notifications/x"}`, `[1]`} {
 		f.Add([]byte(s))
@@ -345,7 +344,8 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestClients connects the SDK's client, which uses the new era, both with and without the new era's header.
+// TestClients checks that an SDK client, which uses the new era, can list tools and resource templates. A completion
+// for an unknown reference must return no values and no error.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{})
@@ -381,7 +381,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// await polls until a condition holds.
+// await waits until a condition is true.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

@@ -11,7 +11,7 @@ import (
 type NewProject struct {
 	Key      string `json:"key"`                // absolute path
 	Separate bool   `json:"separate,omitempty"` // create a project for this working tree alone
-	Find     bool   `json:"find,omitempty"`     // only find the project, also through other clones; do not create one
+	Find     bool   `json:"find,omitempty"`     // find the project, even through other clones, but do not create one
 }
 
 // MadeProject is the response to POST /mailtree/project. It describes the new or existing project for the key.
@@ -19,9 +19,9 @@ type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
 	Created  bool   `json:"created,omitempty"` // this call created the project
-	Note     string `json:"note,omitempty"`    // anything that may surprise the user
-	Fork     string `json:"fork,omitempty"`    // name of another project, whose repository has the same first commit
-	Moved    string `json:"moved,omitempty"`   // like Fork, but that project's folder is gone
+	Note     string `json:"note,omitempty"`    // something that may surprise the user
+	Fork     string `json:"fork,omitempty"`    // name of another project whose repository has the same first commit
+	Moved    string `json:"moved,omitempty"`   // like Fork, but the other project's folder no longer exists
 }
 
 func (s *Server) newProject(ctx context.Context, _ *maildir.Project, ask *NewProject) (made MadeProject, err error) {

@@ -9,12 +9,12 @@ import (
 
 // NudgeAsk is the body of POST /mailtree/nudge.
 type NudgeAsk struct {
-	Watch bool `json:"watch,omitempty"` // keep running until the client or the server ends; false: run once
+	Watch bool `json:"watch,omitempty"` // keep running until the client disconnects or the server stops; else run once
 }
 
 // nudge notifies agents about their mail. The answer contains one line for each agent that has unannounced mail.
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
-	told := func(v any) { _ = say(v) } // ctx ends when the client disconnects
+	told := func(v any) { _ = say(v) } // if the client disconnects, ctx is canceled
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)
 	if ctx.Err() != nil && !ask.Watch { // without this line, the answer would look complete to the client
 		return say(failure{"the server stopped before it had checked all agents: try again"})

@@ -12,16 +12,16 @@ import (
 // Page is the web page for users. The page itself checks which users may read and write.
 type Page interface {
 	http.Handler
-	// Link returns a path that can be opened once. Opening it signs the user in and shows the project with the given
-	// slug, or the home page if slug is "". The parameter auth says how the server identified the user.
+	// Link returns a path that works only once. Opening it signs the user in and shows the project with the given slug,
+	// or the home page if slug is "". The parameter auth says how the server identified the user.
 	Link(person, auth, slug string) string
 }
 
 // pagePaths are the paths that only the page serves.
 var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
 
-// servePage passes a request to the page. A stream is subject to the limit for streams, and any other request to the
-// limit for requests.
+// servePage passes a request to the page. The limit for streams applies to streams, and the limit for requests to all
+// other requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
@@ -39,8 +39,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link. It names the user who wants to open the page. The request may also name a
-// project to open.
+// LinkAsk is the body of POST /mailtree/link. It names the user who wants to open the page. The request's project, if
+// there is one, is the project to open.
 type LinkAsk struct {
 	Person string `json:"person"`
 }

@@ -65,7 +65,7 @@ func (s *Server) socketHandler() http.Handler {
 	return s.recover(s.logged(s.peer(s.checkOrigin(mux))))
 }
 
-// verbs returns the handlers of /mailtree/<verb>, by verb.
+// verbs returns the handlers of /mailtree/<verb>. The keys are the verbs.
 func (s *Server) verbs() map[string]http.Handler {
 	all := map[string]http.Handler{
 		"agent":          s.inProject(verb(s, s.newAgent)),
@@ -183,13 +183,13 @@ func (s *Server) noToolset(w http.ResponseWriter, r *http.Request) {
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	s.lasting(w, r, func(ctx context.Context, a *answer) {
 		a.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_ = a.FlushError() // ctx ends if the client has disconnected
+		_ = a.FlushError() // if the client has disconnected, ctx is canceled
 		<-ctx.Done()
 	})
 }
 
-// lasting calls do to write a long-lived answer. The context of do ends when the client disconnects or the server
-// stops. The request counts as a stream.
+// lasting calls do, which writes an answer that may take a long time. The context of do is canceled when the client
+// disconnects or the server stops. The request counts as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

@@ -21,15 +21,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// asked is a request on a socket, together with its answer.
+// asked is a request on a socket, with its answer.
 type asked struct {
-	Head, Body string // in the form that request expects
+	Head, Body string // in the form that the function request expects
 	Status     int
 	Answer     string
 }
 
-// overSocket returns a client of the server at a socket path or a TCP address. The client opens a new connection for
-// each request.
+// overSocket returns a client for the server at the path of a socket or at a TCP address. The client opens a new
+// connection for each request.
 func overSocket(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		if filepath.IsAbs(path) {
@@ -40,7 +40,7 @@ func overSocket(path string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 }
 
-// ask makes the requests on the socket as the user who runs this process.
+// ask sends the requests on the socket as the user who runs this process.
 func ask(path string, all ...asked) []asked {
 	c := overSocket(path)
 	for i := range all {
@@ -95,7 +95,8 @@ func askAsGuest() {
 	}
 }
 
-// serveSocket serves whoami on a socket twice: as "whoami" for the server's own user, and as "open" for every user.
+// serveSocket serves whoami on a socket in two ways: as "whoami" for the server's own user, and as "open" for every
+// user.
 func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	t.Helper()
 	l, err := socket.Listen(t.Context(), socket.Config{Path: path, Open: open})
@@ -111,7 +112,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	return s
 }
 
-// checkAnswers compares the actual answers with the expected ones.
+// checkAnswers checks that the actual answers are the expected ones.
 func checkAnswers(t *testing.T, got, want []asked) {
 	t.Helper()
 	for i, w := range want {
@@ -123,7 +124,7 @@ func checkAnswers(t *testing.T, got, want []asked) {
 
 const callWhoami = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{}}}`
 
-// TestSocket checks that only the connection's user and the bridge's own header determine the caller.
+// TestSocket checks that the caller depends only on the connection's user and on the bridge's own header.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -138,7 +139,7 @@ func TestSocket(t *testing.T) {
 			200, me + `,"agent":"ann","project":"/p","work_tree":"/w","dir":"/w/d","tmux":"t","pane":"%1"}`},
 		{"POST /toolset/whoami/mcp\nMailtree-Hello: x", callWhoami, 400, "not JSON"},
 		{"POST /toolset/whoami/mcp\nMailtree-Caller: " + `{"agent":"ann"}`, callWhoami, 200, me + `}`},
-		// for a bridge, the server fills in the headers that repeat the body
+		// For a bridge, the server sets the headers that repeat parts of the body.
 		{"POST /toolset/whoami/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami","arguments":{},` + newEraMeta + `}}`, 200, me + `}`},
 		{"POST /toolset/mail/mcp\nMcp-Protocol-Version: 2026-07-28", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"resource://nothing/\u00e9\nx",` + newEraMeta + `}}`, 400, "There is no resource"},
 		{"GET /toolset/whoami/hold", "", 200, ""},
@@ -159,7 +160,7 @@ func TestSocket(t *testing.T) {
 	checkAnswers(t, ask(foreground, want[0]), want)
 }
 
-// TestNoProject checks that a verb that needs a project is refused if the request does not name one.
+// TestNoProject checks that a verb that needs a project refuses a request that does not specify one.
 func TestNoProject(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -171,7 +172,7 @@ func TestNoProject(t *testing.T) {
 	}
 }
 
-// TestHold checks that a held request lasts until the server stops, and then ends without an error.
+// TestHold checks that a hold request lasts until the server stops, and then ends without an error.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
@@ -194,7 +195,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser checks that another user can use only the multi-user toolsets, under their own uid and within
+// TestOtherUser checks that another user can use only the toolsets for several users, under their own uid and within
 // separate limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -224,7 +225,7 @@ func TestOtherUser(t *testing.T) {
 	})
 }
 
-// askAs makes the requests from a process of another user, in a folder that all users can enter.
+// askAs sends the requests from a process of another user, in a folder that all users can access.
 func askAs(t *testing.T, uid uint32, dir, path string, all []asked) (got []asked) {
 	t.Helper()
 	data, err := json.Marshal(all)

@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Envelope is the body of POST /mailtree/prepare. The answer is the same struct, filled in with the values that the
+// Envelope is the body of POST /mailtree/prepare, and also its response. The response contains the values that the
 // message would have if it were sent.
 type Envelope struct {
 	Agent   string   `json:"agent"`

@@ -8,10 +8,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call that shows
-// no sign of life. To prevent that, begin turns the answer into an event stream: it sends the headers, followed by
-// notifications at regular intervals until end is called. The JSON document that is written after begin becomes an
-// event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call if they hear
+// nothing for some time. To prevent that, begin turns the answer into an event stream: it sends the headers, and then
+// notifications at regular intervals until end is called. A JSON document that is written after begin becomes an event.
+// A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration
@@ -36,9 +36,9 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, unless the answer has ended. Only the first call has an effect. The
-// parameter token is the call's progress token. If it is nil, the client expects no notifications and gets comments
-// instead.
+// begin turns the answer into an event stream, unless end has been called. Only the first call has an effect. The
+// parameter token is the call's progress token. If it is nil, the client does not expect notifications and gets
+// comments instead.
 func (p *progress) begin(token any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *progress) say(notification []byte) bool {
 	return err == nil
 }
 
-// WriteHeader passes the status on, unless begin has already sent one.
+// WriteHeader passes on the status, unless begin has already sent a status.
 func (p *progress) WriteHeader(status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,7 @@ const (
 		`"arguments":{"project_key":"/abs/p","agent_name":"Ann","wait_seconds":3600},"_meta":{"progressToken":"t1"%s}}}`
 )
 
-// events reads the events of a stream.
+// events returns a function that reads the next event of a stream.
 func events(t *testing.T, res *http.Response) func() (data string, ok bool) {
 	t.Helper()
 	lines := bufio.NewScanner(res.Body)
@@ -37,8 +37,9 @@ func events(t *testing.T, res *http.Response) func() (data string, ok bool) {
 	}
 }
 
-// TestProgress checks that a waiting call with a progress token gets the answer's headers at once, then regular signs
-// of life, and then the mail when it arrives, in both protocol eras. The wait of an hour is not shortened.
+// TestProgress checks that a waiting call with a progress token gets the response headers at once, then regular
+// notifications, and then the mail when it arrives, in both protocol eras. The server must not shorten a wait of an
+// hour.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -102,7 +103,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestProgressEnds checks that a call with progress notifications ends if its client disconnects or the server stops.
+// TestProgressEnds checks that a call with progress notifications ends if its client disconnects, and if the server
+// stops.
 func TestProgressEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -118,7 +120,7 @@ func TestProgressEnds(t *testing.T) {
 	open(t, ctx, http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	leave()
 	await(t, func() bool { return s.streams.used.Load() == 0 })
-	// Use a new session, because the SDK may still have the previous call's id in the first one.
+	// Use a new session, because the SDK may not have released the previous call's id in the first one yet.
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {
@@ -126,8 +128,8 @@ func TestProgressEnds(t *testing.T) {
 	}
 }
 
-// TestLongestWait checks the maximum wait of a call without progress notifications, whose client gives up after a
-// minute.
+// TestLongestWait checks that a call without progress notifications, whose client gives up after a minute, may wait for
+// at most MaxWait, and a call with them for an hour.
 func TestLongestWait(t *testing.T) {
 	if got := tool.LongestWait(t.Context()); got != tool.MaxWait {
 		t.Errorf("%d", got)

@@ -53,8 +53,7 @@ func (s *Server) countCalls(toolset string) mcp.Middleware {
 	}
 }
 
-// namedBy returns the name or URI that a request asks for. If the name or URI is unknown, the SDK repeats it in its
-// error.
+// namedBy returns the name or URI in a request. If the name or URI is unknown, the SDK repeats it in its error.
 func namedBy(req mcp.Request) string {
 	switch p := req.GetParams().(type) {
 	case *mcp.CallToolParamsRaw:
@@ -71,13 +70,13 @@ func namedBy(req mcp.Request) string {
 	return ""
 }
 
-// lifetime ends a method's context when its HTTP request ends, and a subscription's context when the server ends. The
-// protocol would let a method in a session continue after its connection breaks, so that the client can reconnect and
-// get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no client reads.
+// lifetime cancels a method's context when its HTTP request ends, and a subscription's context when the server stops.
+// The protocol would let a method in a session continue after its connection breaks, so that the client can reconnect
+// and get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }
-	if !strings.HasPrefix(method, "notifications/") { // a notification is acknowledged before it is handled
+	if !strings.HasPrefix(method, "notifications/") { // a notification is answered before it is handled
 		stop = s.inFlight.bind(extra, cancel)
 	}
 	if method == "subscriptions/listen" {

@@ -27,7 +27,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// speaker is a toolset together with the names that its clients can use: its tools and their arguments.
+// speaker is a toolset with the names that its clients can use, which are its tools and their arguments.
 type speaker struct {
 	*tool.Set
 	names map[string]bool
@@ -48,7 +48,7 @@ func speakers(t *testing.T) map[string]speaker {
 	return all
 }
 
-// namesOf asks a server for the names of its tools and their arguments.
+// namesOf queries a server for the names of its tools and their arguments.
 func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
@@ -81,10 +81,11 @@ func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	return names
 }
 
-// compound matches a name that cannot be an English word. Most names of tools and arguments match it.
+// compound matches a name that cannot be an English word. Most names of tools and arguments are of this kind.
 var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
-// TestRefusalsNameOwnTools checks that no toolset mentions a tool or an argument that only another toolset has.
+// TestRefusalsNameOwnTools checks that no toolset's refusals mention a tool or an argument that only other toolsets
+// have.
 func TestRefusalsNameOwnTools(t *testing.T) {
 	all, whats, known := speakers(t), refusaltest.All(t), map[string]bool{}
 	for _, set := range all {
@@ -135,7 +136,7 @@ func TestDomainNamesNoTool(t *testing.T) {
 	}
 }
 
-// texts returns the strings that contain a space, from a package and the packages below it.
+// texts returns the strings in a package and in the packages below it that contain a space.
 func texts(t *testing.T, dir string) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -26,7 +26,7 @@ import (
 // sessionsDir is the folder in the store that contains the sessions.
 const sessionsDir = "sessions"
 
-// keepIn sets the folder in which sessions are kept. If there is no store, sessions are not kept.
+// keepIn sets the folder in which sessions are saved. If there is no store, sessions are not saved.
 func (s *Server) keepIn() {
 	s.kept = resume.Folder{Most: s.cfg.MaxSessions}
 	if s.cfg.Store != nil {
@@ -35,17 +35,17 @@ func (s *Server) keepIn() {
 	}
 }
 
-// signedFor returns the owner of a session that the caller begins through this route.
+// signedFor returns the owner of a session that the caller begins on this route, as it is signed into the session's id.
 func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
-// nextID chooses the id of the session that the SDK begins next. The SDK does not say for which request it needs an id.
+// nextID supplies the id of the next session, because the SDK does not say for which request it needs an id.
 type nextID struct {
 	mu   sync.Mutex
 	give func() string // called with mu held; unlocks mu
 }
 
-// serve makes h begin a session with the given id. The SDK asks for the id before it reads the body, so a slow client
-// does not make others wait.
+// serve passes a request that begins a session to h, and makes the SDK use the given id. The SDK asks for the id before
+// it reads the body, so a slow client does not make other clients wait.
 func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, id string) {
 	n.mu.Lock()
 	given := false
@@ -97,9 +97,9 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// enterSession protects the session of a request from being ended to make room, until done is called. The returned
-// request's context ends when the client ends the session. If the SDK no longer has the session, enterSession resumes
-// it. If the caller has no such session, the returned request names noSession.
+// enterSession keeps the request's session from being ended to make room for another, until done is called. The context
+// of the returned request is canceled when the client ends the session. If the SDK no longer has the session,
+// enterSession resumes it. If the caller has no such session, the returned request contains noSession.
 func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
@@ -119,12 +119,12 @@ func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done
 	return r.WithContext(ctx), done
 }
 
-// resume restarts a kept session under its id, and reports whether the session now exists. It returns false while the
-// server has no room for another session.
+// resume restarts a saved session under its id, and reports whether the session now exists. It returns false if there
+// is no room for another session.
 func (s *Server) resume(d *route, r *http.Request, id string) bool {
 	s.resuming.Lock()
 	defer s.resuming.Unlock()
-	if d.lives(id) { // another request has resumed the session
+	if d.lives(id) { // another request has already resumed the session
 		return true
 	}
 	c := tool.CallerOf(r.Context())
@@ -169,8 +169,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents returns the notifications that begin the stream of a resumed session, encoded as stream events. It
-// returns them only once.
+// missedEvents returns the notifications with which the stream of a resumed session begins, encoded as stream events.
+// It returns them only once.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)

@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// restarting is an address at which several servers run, one after another.
+// restarting is an address that several servers use, one after another.
 type restarting struct {
 	*Server
 	url string
@@ -43,7 +43,7 @@ func startRestarting(t *testing.T, cfg Config) *restarting {
 	return r
 }
 
-// restart stops the server and starts another one in its place.
+// restart stops the server and starts the next one at the same address.
 func (r *restarting) restart(t *testing.T) {
 	t.Helper()
 	r.stop()
@@ -61,7 +61,7 @@ func (r *restarting) restart(t *testing.T) {
 	}
 }
 
-// stream opens the stream of a session. The function next returns the data of the next event.
+// stream opens a session's stream. The function next returns the data of the next event.
 func stream(t *testing.T, url, id string) (next func() string) {
 	t.Helper()
 	res := open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, id)
@@ -88,7 +88,7 @@ const (
 	annsUpdated = `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"` + annsInbox + `"}}`
 )
 
-// subscribing returns the message that subscribes to a URI or unsubscribes from it.
+// subscribing returns a message that subscribes to a URI or unsubscribes from it.
 func subscribing(verb, uri string) string {
 	return `{"jsonrpc":"2.0","id":2,"method":"resources/` + verb + `","params":{"uri":"` + uri + `"}}`
 }
@@ -98,9 +98,9 @@ func mailAnn(t *testing.T, url string) {
 	result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 }
 
-// TestRestart checks that a session of revision 2025-06-18 continues on the next server, regardless of which request
-// its client sends first. The session's next stream begins with one notification for each of its subscriptions, and
-// the subscriptions continue.
+// TestRestart checks that a session of revision 2025-06-18 continues on the next server, no matter which request its
+// client sends first. The session's next stream must begin with one notification for each subscription, and the
+// subscriptions must continue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, url, id string){
@@ -159,8 +159,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client is
-// notified that the resources it watches may have changed, and later about actual changes.
+// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client must be
+// notified that its resources may have changed, and later about actual changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -193,8 +193,8 @@ func TestRestartSDK(t *testing.T) {
 	}
 }
 
-// TestRestartStrangers checks that the next server answers 404 for an id without a session. The id of another caller's
-// session gets the same answer. An initialize request that names such an id begins a new session.
+// TestRestartStrangers checks that the next server answers 404 for an id without a session, and also for the id of
+// another caller's session. An initialize request with such an id must begin a new session.
 func TestRestartStrangers(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -246,7 +246,7 @@ func TestRestartStrangers(t *testing.T) {
 	}
 }
 
-// TestRestartRoom checks that a session that was ended to make room is not kept.
+// TestRestartRoom checks that the store does not keep a session that was ended to make room for another.
 func TestRestartRoom(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -254,7 +254,7 @@ func TestRestartRoom(t *testing.T) {
 	var ids [5]string
 	for i := range ids {
 		if i > 0 {
-			ping(t, s.url, ids[0]) // the next session is now the least recently used
+			ping(t, s.url, ids[0]) // makes the next session the least recently used one
 		}
 		ids[i] = begin(t, s.url)
 	}
@@ -268,7 +268,7 @@ func TestRestartRoom(t *testing.T) {
 	}
 }
 
-// TestIdle checks that a session continues after it has been idle for a long time.
+// TestIdle checks that a client can continue a session that has been idle for a long time.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store, SessionTimeout: time.Millisecond})
@@ -279,8 +279,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting checks that ending a session does not wait for the session's waiting call. That call is
-// answered with the reason.
+// TestEndWhileWaiting checks that ending a session does not wait for a call in the session that waits for mail. The
+// answer to that call must give the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})
@@ -310,7 +310,7 @@ func TestEndWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestResuming checks that a session cannot be used before it is completely resumed.
+// TestResuming checks that a session cannot be used until it has been completely resumed.
 func TestResuming(t *testing.T) {
 	x := newSessions()
 	x.setOwner("id", "me")

@@ -37,8 +37,8 @@ func (s *Server) Handler() http.Handler {
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
 }
 
-// recover responds with status 500 to a panic in this package's handlers. The receive method recovers from panics in
-// the SDK.
+// recover recovers from a panic in this package's handlers and responds with status 500. The method receive recovers
+// from panics in the SDK.
 func (s *Server) recover(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -94,7 +94,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if !able && !onSocket(r) { // commands on the socket read the report and treat an error status as a refusal
+	if !able && !onSocket(r) { // commands on the socket need the report, and would treat an error status as a refusal
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = w.Write(append(tool.Encode(report), '\n'))
@@ -109,7 +109,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that respond to a 401 by trying to register with OAuth. Two such clients print
+// register answers clients that respond to a 401 by trying to register through OAuth. Two of these clients print
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken
@@ -138,7 +138,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// nothing is the handler for unknown paths. Browsers get their response from the page.
+// nothing is the handler for unknown paths. For browsers, the web page responds.
 func (s *Server) nothing(page http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {

@@ -1,4 +1,4 @@
-// Package mcp implements the wire protocol: HTTP routes, protocol eras, callers. It has no rules about mail: the
+// Package mcp implements the wire protocol: HTTP routes, protocol eras, callers. It contains no rules about mail. The
 // toolsets below it call the domain packages.
 //
 // Each toolset has its own URLs (the table is in toolsets.go), and one URL serves every client. The headers of a POST
@@ -9,16 +9,16 @@
 //	neither                              a bare POST, answered statelessly as one JSON document
 //
 // From the outside in, the handlers are wrapped by panic recovery, the request log, the Host and Origin checks, the
-// user check, the token check and the limits. The limits restrict the cost of requests. They apply to the size of each
-// body and of all bodies together, and to the size of each answer and of all large answers together (answers.go). They
-// also apply to the number of requests, streams and sessions, and to the time that a client may take to send a body or
-// read an answer. A batch counts as one request, because the server handles its messages one after another (batch.go).
+// user check, the token check and the limits. The limits apply to the size of each body and of all bodies together, and
+// to the size of each answer and of all large answers together (answers.go). They also apply to the number of requests,
+// streams and sessions, and to the time that a client may take to send a body or read an answer. A batch counts as one
+// request, because the server handles its messages one after another (batch.go).
 //
-// One client's large uploads or waiting calls do not keep other clients out. A body is counted as its bytes arrive,
-// regardless of its declared length, and its request is counted once the body is complete. A quarter of the requests
-// and bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a stream
-// until it is answered. If there is no room for another stream, the server refuses the call as unavailable. A call
-// that finds mail never waits. Other users on the socket have separate limits, each a quarter of the limits above.
+// One client's large uploads or waiting calls do not keep other clients out. The server counts a body as its bytes
+// arrive, regardless of its declared length, and counts its request once the body is complete. A quarter of the
+// requests and bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a
+// stream until it is answered. If there is no room for another stream, the server refuses the call as unavailable. A
+// call that finds mail never waits. Other users on the socket have separate limits, each a quarter of the limits above.
 package mcp
 
 import (
@@ -66,14 +66,14 @@ type Config struct {
 	Queue Queue
 	// CheckAddress answers POST /mailtree/check-address. It explains what would happen to mail sent to the address.
 	CheckAddress func(ctx context.Context, address string) (any, error)
-	// Explain returns the text of a refusal of POST /mailtree/… on the socket. If it is nil, refusals keep their own
-	// text.
+	// Explain returns the text of a refusal of POST /mailtree/… on the socket. If it is nil, the refusal's own text
+	// is used.
 	Explain func(error) string
 
 	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no web page.
 	Page Page
-	// URL returns the server's TCP URL without a path. A background server starts to listen on TCP when URL is called.
-	// If URL is nil, the server does not listen on TCP.
+	// URL returns the server's TCP URL without a path. In a background server, calling URL makes the server start to
+	// listen on TCP. If URL is nil, the server does not listen on TCP.
 	URL func(context.Context) (string, error)
 
 	Stop  func() // stops the server; if nil, the server cannot be stopped over the socket
@@ -81,8 +81,8 @@ type Config struct {
 	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP
 	// is 503. If Health is nil, the answer is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
-	// Ready returns an error if the server cannot answer calls now. Anyone who can connect can read the error. If Ready
-	// is nil, the server is ready until it stops.
+	// Ready returns an error if the server cannot currently answer calls. Anyone who can connect can read the error. If
+	// Ready is nil, the server is ready until it stops.
 	Ready func(context.Context) error
 	// Metrics serves GET /metrics. If it is nil, the path does not exist.
 	Metrics http.Handler
@@ -100,9 +100,9 @@ type Config struct {
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.
 	// Streams over the limit are answered with 503, and calls over the limit are refused.
 	MaxStreams int
-	// MaxSessions limits the number of sessions in memory, and the number of sessions kept in the store. A new session
-	// over the limit ends the least recently used session. If all sessions are in use, the request for a new one is
-	// answered with 503.
+	// MaxSessions limits the number of sessions in memory, and the number of sessions saved in the store. If a new
+	// session exceeds the limit, the least recently used session ends. If all sessions are in use, the request for a
+	// new one is answered with 503.
 	MaxSessions int
 	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that, the session
 	// is resumed from the store when it is next used, as after a restart.
@@ -126,7 +126,7 @@ type Server struct {
 	sessions *sessions
 	ids      nextID
 	resuming sync.Mutex    // held while a session is resumed
-	kept     resume.Folder // sessions that survive a restart
+	kept     resume.Folder // saves sessions, so that they survive a restart
 
 	inFlight inFlight
 	stopping chan struct{}
@@ -204,7 +204,7 @@ func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
 // HTTPServer returns an http.Server with suitable timeouts for the handler. There is no overall write timeout, because
 // streams and long polls take a long time. Instead, each write has a deadline. There is no overall read timeout either,
-// because bodies have their own timeout.
+// because reading a body has its own time limit.
 func (s *Server) HTTPServer(addr string) *http.Server {
 	srv := &http.Server{
 		Addr:              addr,

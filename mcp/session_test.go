@@ -45,7 +45,7 @@ func TestSession(t *testing.T) {
 	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","method":"notifications/initialized"}`); res.StatusCode != 202 {
 		t.Errorf("initialized: %d %s", res.StatusCode, body)
 	}
-	// Gemini CLI sends no version, and mcp-remote sends Mcp-Method in old-era requests. Both stay in their sessions.
+	// Gemini CLI sends no version, and mcp-remote sends Mcp-Method in old-era requests. Both must keep their sessions.
 	for _, extra := range []string{"", "\nMcp-Method: tools/call", "\nMcp-Protocol-Version: 2025-06-18"} {
 		res, body := request(t, url, inSession(id)+extra, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_agent","arguments":{}}}`)
 		if res.StatusCode != 200 || !strings.Contains(body, `"result":{"content":`) || strings.Contains(body, `"near":[],"structuredContent"`) {
@@ -70,12 +70,12 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestSessionTimeout checks that a session without requests ends, and that a session with an open stream continues.
+// TestSessionTimeout checks that an unused session ends, and that a session with an open stream continues.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{SessionTimeout: 3 * time.Second})
 	var watched string
-	await(t, func() bool { // the session may have timed out before its stream is requested
+	await(t, func() bool { // retry, because the session may time out before its stream is requested
 		watched = begin(t, url)
 		return open(t, t.Context(), http.MethodGet, url, "", protocol.SessionHeader, watched).StatusCode == http.StatusOK
 	})
@@ -95,8 +95,8 @@ type blockResult struct {
 	Auth string `json:"auth"`
 }
 
-// blocking adds two methods: one waits for its context to end, and the other reports how the server identified the
-// caller.
+// blocking adds two methods. One waits until its context is done, and the other reports how the server has identified
+// the caller.
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)
@@ -118,7 +118,7 @@ func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	return started, ended
 }
 
-// TestCancel checks that a method's context ends if the client disconnects, both inside and outside a session.
+// TestCancel checks that a method's context is canceled if the client disconnects, both in a session and outside one.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})
@@ -167,8 +167,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestCaller checks that only the token identifies the caller, inside and outside a session. The server ignores a
-// caller header from a client.
+// TestCaller checks that only the token identifies the caller, both in a session and outside one. The server must
+// ignore a caller header from a client.
 func TestCaller(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Token: "tok"})
@@ -185,7 +185,8 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// TestStop checks that streams of both protocol eras are counted while they are open, and end when the server stops.
+// TestStop checks that streams of both protocol eras count towards the limit while they are open, and end when the
+// server stops.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxStreams: 2})
@@ -216,8 +217,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed checks that a call ends if the client closes its writing side before the answer. The client must not
-// get an empty success response.
+// TestHalfClosed checks that a call ends if the client closes its sending side before it gets the answer. The client
+// must not get an empty answer with a success status.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -232,7 +233,7 @@ func TestHalfClosed(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprintf(c, "POST /agents/bob/mcp/ HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-		await(t, func() bool { return s.streams.used.Load() == 1 }) // the call is waiting
+		await(t, func() bool { return s.streams.used.Load() == 1 }) // wait until the call is waiting for mail
 		if err := c.(*net.TCPConn).CloseWrite(); err != nil {
 			t.Fatal(err)
 		}

@@ -16,10 +16,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions keeps track of which sessions are in use. Most clients that die do not end their sessions, so if there are
-// too many sessions, a new session ends the least recently used one. If that session's client is still alive, it gets a
-// 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. A session exists only for its
-// owner, even if another caller knows its id. The type is safe for concurrent use.
+// sessions keeps track of which sessions are in use. Most clients that die do not end their sessions. Therefore, if
+// there are too many sessions, a new session ends the least recently used one. If the client of that session is still
+// alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. Only its owner
+// can use a session, even if another caller knows the session's id. The type is safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -29,19 +29,19 @@ type sessions struct {
 	saving sync.Mutex // guards session.kept
 }
 
-// session is the server's own record of a session, in addition to the SDK's.
+// session is what the server records about a session, in addition to the SDK's own data.
 type session struct {
 	id    string
-	begun bool                              // its initialize request has been answered
+	begun bool                              // the initialize request has been answered
 	owner string                            // the caller who began it (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
-	last  int64                             // value of sessions.clock when the last use ended
+	last  int64                             // value of sessions.clock when a use last ended
 	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended
 
-	kept     resume.Session // the data for resume
-	noted    time.Time      // when its last use was recorded on disk
+	kept     resume.Session // the saved data from which resume restarts the session
+	noted    time.Time      // when the session's use was last recorded on disk
 	resuming bool           // resuming is not complete, so only resume may use the session
-	missed   []string       // URIs of resumed subscriptions that the client has not been notified about yet
+	missed   []string       // URIs of resumed subscriptions for which the client has not been notified yet
 }
 
 func newSessions() *sessions {
@@ -75,9 +75,9 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use protects a session from being ended to make room, until done is called. The context within ends when leave is
-// called. If the session is already being ended, use first waits until it has ended or ctx is done. If there is no such
-// session, if it belongs to another owner, or if it is being resumed, ok is false and nothing is protected.
+// use keeps a session from being ended to make room for another, until done is called. The context within is canceled
+// when leave is called. If the session is already being ended, use first waits until it has ended or ctx is done. If
+// the session does not exist, belongs to another owner or is being resumed, use does nothing and ok is false.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -104,7 +104,7 @@ func (x *sessions) use(ctx context.Context, id, owner string) (within context.Co
 // errLeft is the cancellation cause of requests whose client has ended the session.
 var errLeft = errors.New("the session has ended")
 
-// leave cancels the requests in a session that its client is ending.
+// leave cancels the requests in a session. It is called when the client ends the session.
 func (x *sessions) leave(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -115,7 +115,7 @@ func (x *sessions) leave(id string) {
 	}
 }
 
-// edit calls change with the kept data of a session. Only one edit runs at a time.
+// edit calls change with the saved data of a session. Only one edit runs at a time.
 func (x *sessions) edit(id string, change func(k *resume.Session) error) error {
 	x.saving.Lock()
 	defer x.saving.Unlock()
@@ -137,8 +137,8 @@ func (x *sessions) noteUse(id string) bool {
 	return due
 }
 
-// beginResuming prevents a session from being used until resumed is called. The caller passes the URIs of the resumed
-// subscriptions to resumed.
+// beginResuming prevents a session from being used until resumed is called. The caller must pass the URIs of the
+// resumed subscriptions to resumed.
 func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,9 +181,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records that an initialize request is in progress, until began is called. If the maximum number of sessions,
-// most, is already in use, ok is false and nothing is recorded. If a session must end, the function makeRoom ends the
-// least recently used session and returns its id. The function living must return the existing sessions by id.
+// start records that an initialize request is in progress until began is called. If the maximum number of sessions,
+// most, is already in use, start records nothing and ok is false. If a session has to end first, makeRoom ends the
+// least recently used one and returns its id. The function living must return the existing sessions by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -216,8 +216,8 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room. No request in the session is in progress, except for notifications that have already
-// been acknowledged.
+// end ends a session to make room for another. No request in the session may be in progress, except for notifications,
+// which have already been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // the session has ended even if Close fails
 	x.mu.Lock()
@@ -226,7 +226,8 @@ func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	close(e.ended)
 }
 
-// began removes the record made by start. The parameter id identifies the session that has begun, or is "" if none has.
+// began records that an initialize request is no longer in progress. The parameter id is the id of the session that has
+// begun, or "" if none has.
 func (x *sessions) began(id string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -249,7 +250,7 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 }
 
 // beginSession serves an initialize request and gives the session the id. If there is no room for another session,
-// beginSession returns false without answering.
+// beginSession returns false and sends no answer.
 func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {
@@ -263,7 +264,7 @@ func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, 
 	return true
 }
 
-// living returns the sessions that have begun, by id. It omits the sessions of stateless requests, which have no id.
+// living returns the existing sessions, by id. It omits the sessions of stateless requests, which have no id.
 func (s *Server) living() map[string]*mcp.ServerSession {
 	all := map[string]*mcp.ServerSession{}
 	for _, d := range s.routes {

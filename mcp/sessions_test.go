@@ -33,8 +33,8 @@ func full(t *testing.T, url, why string) {
 	}
 }
 
-// TestSessionCap checks that a new session replaces the least recently used session if the maximum number of sessions
-// exists. It must never replace a session that has a stream or a request in progress.
+// TestSessionCap checks that a new session over the limit replaces the least recently used session. It must never
+// replace a session that has a stream or a request in progress.
 func TestSessionCap(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 4})
@@ -89,8 +89,8 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall checks that a session that is ended to make room has no call in progress, even if many
-// clients call at that moment. Each call is either answered or refused because its session has ended.
+// TestSessionCapLosesNoCall checks that no session is ended to make room while it has a call in progress, even if many
+// clients make calls at that time. Each call must be answered, or refused because its session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxSessions: 2})
@@ -127,7 +127,7 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
-// socketOf returns the URL of a server that treats every connection as a socket connection of the given user.
+// socketOf returns the URL of a server that treats every connection as a connection of the given user on the socket.
 func socketOf(t *testing.T, s *Server, uid int) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.socketHandler())
@@ -139,8 +139,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner checks that another kind of caller cannot distinguish a session from one that does not exist, and
-// that the session continues.
+// TestSessionOwner checks that a session looks to another kind of caller as if it did not exist, and that the session
+// continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	_, tcp := serve(t, Config{Token: "tok"})
@@ -178,8 +178,8 @@ func TestSessionOwner(t *testing.T) {
 	}
 }
 
-// TestNoSessionOnSocket checks that a bridge's initialize request does not start a session. A request that names a
-// session is answered without one.
+// TestNoSessionOnSocket checks that a bridge's initialize request does not begin a session, and that a request with a
+// session id is answered without a session.
 func TestNoSessionOnSocket(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})

@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// result calls a tool with a bare POST, as a Python client without a session does, and returns the result.
+// result calls a tool with a bare POST, like a Python client without a session, and returns the result.
 func result(t *testing.T, url, tool, args string) map[string]any {
 	t.Helper()
 	return answerOf(t, url, "user-agent: test", tool, args)
 }
 
-// answerOf is like result, for a client that sends one additional header.
+// answerOf is like result, but the client sends one more header.
 func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	t.Helper()
 	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json\n"+header, `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
@@ -46,7 +46,7 @@ func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed sends requests from a client without sessions, exactly as the client writes them.
+// TestSeed checks that the calls of a client without sessions work exactly as the client writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -81,8 +81,8 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestRun checks that a subscriber is notified about another client's changes, including those in a project that is
-// created later. When Run's context ends, the stream and a long poll end too.
+// TestRun checks that a subscriber is notified about another client's changes, even in a project that is created later.
+// When Run's context is done, the stream and a long poll must end too.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}()
-	await(t, func() bool { // Run may not have determined its position yet
+	await(t, func() bool { // repeat the change, because Run may not have determined its position yet
 		result(t, url, "send_message", `{"project_key":"/abs/new","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 		return len(heard) > 0
 	})
@@ -114,21 +114,21 @@ func TestRun(t *testing.T) {
 		_, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"/abs/new","agent_name":"Ann","since_ts":"9000-01-01T00:00:00Z","wait_seconds":50}}}`)
 		polled <- body
 	}()
-	await(t, func() bool { return s.Usage() == Usage{Streams: 2, Waiting: 1, Sessions: 1} }) // the stream and the call
+	await(t, func() bool { return s.Usage() == Usage{Streams: 2, Waiting: 1, Sessions: 1} }) // a stream and a call
 	stop()
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // answered as if the wait had timed out
+	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // the answer is the same as after a timeout
 		t.Errorf("long poll: %s", body)
 	}
-	for range heard { // drain until the stream ends
+	for range heard { // read until the stream ends
 	}
 	await(t, func() bool { return s.Usage() == Usage{Sessions: 1} })
 }
 
 // TestListResources checks that resources/list lists the skill, the inboxes of the most recently active agents and the
-// newest threads, and that each of them can be read.
+// newest threads, and that all of them can be read.
 func TestListResources(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{NoWatcher: true}).Store})

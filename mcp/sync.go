@@ -23,7 +23,7 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 			return maildir.SyncState{}, err
 		}
 		if ask.Do == "on" {
-			state, _ := p.Sync.Now(ctx) // the returned state describes the problem; sync stays on
+			state, _ := p.Sync.Now(ctx) // the returned state reports the problem; sync stays on
 			return state, nil
 		}
 	default:
@@ -47,7 +47,7 @@ func (s *Server) join(ctx context.Context, _ *maildir.Project, ask *JoinAsk) (ma
 	return MadeProject{Slug: p.Slug, HumanKey: p.HumanKey(), Created: true, Note: p.Code.NoteMade(ask.Key)}, nil
 }
 
-// RaisedFormat is the response to POST /mailtree/raise-format. It contains a project's format before and after.
+// RaisedFormat is the response to POST /mailtree/raise-format. It contains the project's old and new format.
 type RaisedFormat struct {
 	Project string `json:"project"`
 	Was     int    `json:"was"`

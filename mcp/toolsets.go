@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// table lists the server's toolsets, one per line. Each is implemented by a package below this one. All toolsets are
+// table lists the server's toolsets, one per line. Each toolset has its own package below this one. All toolsets are
 // also available on the Unix socket, at /toolset/<name>/mcp (peer.go).
 func (s *Server) table() []*route {
 	cfg := tool.Config{
@@ -35,7 +35,7 @@ func (s *Server) table() []*route {
 	}
 }
 
-// agentPaths returns the paths of a toolset whose callers put their own names in the path (postal).
+// agentPaths returns the paths of postal, whose callers put their own name in the path.
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
 // toolset is implemented by each toolset package, as a *tool.Set or a type that wraps one.
@@ -44,8 +44,8 @@ type toolset interface {
 	Run(ctx context.Context) error // runs until ctx is done; see tool.Set.Run
 }
 
-// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because programs written for it send
-// that form. It answers such requests without an envelope: see plain.go.
+// envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because programs written for the
+// toolset send such bodies. It answers them without an envelope: see plain.go.
 type envelopeless interface {
 	// Plain converts the structured content of a tool's result to the JSON of the answer. The result must not be a
 	// refusal.
@@ -63,8 +63,8 @@ type route struct {
 	stateless, stateful http.Handler
 }
 
-// mount creates the handlers of each toolset. All toolsets share the same handling of callers, limits, log lines and
-// panics.
+// mount creates the handlers of each toolset. Callers, limits, log lines and panics are handled the same way for all
+// toolsets.
 func (s *Server) mount(doors ...*route) {
 	for _, d := range doors {
 		d.set.Server().AddReceivingMiddleware(s.receive, s.countCalls(d.name))
@@ -84,7 +84,7 @@ func (s *Server) mount(doors ...*route) {
 	}
 }
 
-// address adds the agent's name and the project in the request's URL to the caller.
+// address copies the agent's name and the project from the request's URL to the caller.
 func address(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := tool.CallerOf(r.Context())

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn. It describes a session's activity as the client's files show it.
+// TurnReport is the body of POST /mailtree/turn. It describes a session's activity as seen in the client's files.
 type TurnReport struct {
 	maildir.SessionKey
 	Dir  string               `json:"dir"`            // folder where the client was started
@@ -15,7 +15,8 @@ type TurnReport struct {
 	Is   maildir.SessionState `json:"is"`
 }
 
-// turn records the activity of a session. A folder that does not belong to a project has no sessions.
+// turn records the activity of a session. It ignores a folder that does not belong to a project, because such a folder
+// has no sessions.
 func (s *Server) turn(ctx context.Context, _ *maildir.Project, r *TurnReport) (struct{}, error) {
 	p, err := s.cfg.Store.Project(ctx, r.Dir)
 	switch {

@@ -19,7 +19,7 @@ func (onePage) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = w.Writ
 
 func (onePage) Link(_, _, _ string) string { return "" }
 
-// TestUserOnly checks that the server's own user needs no token on TCP, at every address that needs no token with
+// TestUserOnly checks that the server's own user needs no token on TCP, at any address that needs no token with
 // AUTH=open.
 func TestUserOnly(t *testing.T) {
 	t.Parallel()
@@ -54,8 +54,8 @@ func TestUserUnknown(t *testing.T) {
 	}
 }
 
-// TestOtherUserTCP checks that another user without the token gets nothing on TCP but a description of both ways to get
-// access. With the token, the user can do everything.
+// TestOtherUserTCP checks that another user without the token gets nothing on TCP except a description of both ways to
+// get access. With the token, this user must be able to do everything.
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -88,7 +88,7 @@ func TestOtherUserTCP(t *testing.T) {
 	await(t, func() bool { return s.requests.used.Load() == 0 && s.streams.used.Load() == 0 })
 }
 
-// BenchmarkAccept measures a connection with one request, with and without looking up its user.
+// BenchmarkAccept measures a connection with one request, with and without looking up the connection's user.
 func BenchmarkAccept(b *testing.B) {
 	for name, only := range map[string]bool{"open": false, "user": true} {
 		b.Run(name, func(b *testing.B) {

@@ -14,12 +14,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. A message of the default maximum size fits
+// maxVerb is the maximum size in bytes of the body of a POST /mailtree/…. A message of the default maximum size fits,
 // even if every byte is escaped.
 const maxVerb = 64 << 20
 
-// verb returns the handler for a POST /mailtree/…?project=… from the OS user who runs the server. The function do gets
-// the decoded body and the project, which is nil if the request does not name one, and returns the answer.
+// verb returns the handler for a POST /mailtree/…?project=… by the OS user who runs the server. The function do
+// gets the project and the decoded body, and returns the answer. If the request does not specify a project, the project
+// is nil.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -32,9 +33,9 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 }
 
 // streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent at once as a
-// line of JSON. If do returns an error before the first line, the error is reported as verb reports it. After the
-// first line, the error is sent as the last line, {"error": …}. The error is dropped if the client has disconnected
-// or the server is stopping.
+// line of JSON. If do returns an error before the first line, streamVerb reports the error in the same way as verb.
+// After the first line, it sends the error as the last line, {"error": …}. It drops the error if the client has
+// disconnected or the server is stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -64,7 +65,7 @@ func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Proj
 	}))
 }
 
-// inProject wraps a verb that needs a project. It refuses requests that do not name one.
+// inProject wraps a verb that needs a project. It refuses requests that do not specify one.
 func (s *Server) inProject(verb http.Handler) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("project") == "" {
@@ -99,11 +100,11 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 	case err == nil:
 		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // lets the client see the end of a flushed answer
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // lets the client detect the end of a flushed answer
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn
-		if errors.Is(err, maildir.ErrNotFound) { // common, because every command outside a project gets it
+		if errors.Is(err, maildir.ErrNotFound) { // common, because every command outside a project causes it
 			status, level = http.StatusNotFound, slog.LevelDebug
 		}
 		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)

@@ -7,14 +7,14 @@ import (
 	"mailtree/maildir"
 )
 
-// WaitAnswer tells the client how to continue. If the server stopped before there was an answer, both fields are
-// empty, and the client asks the next server.
+// WaitAnswer tells the client how to continue. If the server stopped before it had an answer, both fields are empty,
+// and the client should ask the next server.
 type WaitAnswer struct {
 	Tell string `json:"tell,omitempty"` // text for the model, with which the client starts a turn
-	Over bool   `json:"over,omitempty"` // the client does not need to keep waiting
+	Over bool   `json:"over,omitempty"` // there is nothing left for the client to wait for
 }
 
-// wait answers as soon as a client's session must be woken, or when there is no session to wake.
+// wait answers as soon as a client's session must be woken, or once there is no longer a session to wake.
 func (s *Server) wait(ctx context.Context, _ *maildir.Project, v *maildir.SessionEvent, say func(any) error) error {
 	a, err := awaitNews(ctx, v, s.cfg)
 	if err != nil && ctx.Err() == nil {

@@ -6,10 +6,11 @@ import (
 	"mailtree/maildir"
 )
 
-// WatchAsk is the body of POST /mailtree/watch. The response streams the events in the project, or in all projects if
-// the request does not name one. Its first line contains only a Seq: the position from which events are reported.
+// WatchAsk is the body of POST /mailtree/watch. The response is a stream of the events in the project, or in all
+// projects if the request does not specify one. Its first line contains only a Seq. The stream reports the events after
+// this Seq.
 type WatchAsk struct {
-	After *int64 `json:"after,omitempty"` // start after this Seq; nil means from now on
+	After *int64 `json:"after,omitempty"` // report the events after this Seq; nil: from now on
 }
 
 func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, say func(any) error) error {

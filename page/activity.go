@@ -19,7 +19,7 @@ import (
 type operation struct {
 	At        time.Time
 	Who, What string // Who is "" if unknown
-	Link      string // to the message, or to its history if it is gone; "" for claims and agents
+	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
 	To        fewNames // the recipients of a message that was written
 	Gone      bool     // the message no longer exists
@@ -32,23 +32,23 @@ type activityShown struct {
 	Rows   []operation
 	Days   []dayShown // Rows by day
 	Read   time.Time  // the time of the oldest change that was read
-	Next   int64      // where the next page begins: its "before" parameter; 0 at the end
+	Next   int64      // the "before" parameter of the next page; 0 at the end
 }
 
-// dayShown is a day's operations, newest first. Consecutive operations of the same kind by the same agent form a
-// fold.
+// dayShown contains a day's operations, newest first. Consecutive operations of the same kind by the same agent form
+// a fold.
 type dayShown struct {
 	Title string
 	Folds [][]operation
 }
 
-// act is a view together with one operation.
+// act is a view combined with one of its operations.
 type act struct {
 	*view
 	Op operation
 }
 
-// Act returns the view for an operation.
+// Act combines the view with an operation.
 func (v *view) Act(o operation) act { return act{v, o} }
 
 // days groups operations by day.
@@ -79,7 +79,7 @@ const (
 // activityAgents is the number of agents that the reader can choose from.
 const activityAgents = 30
 
-// told contains a verb for each kind of change that corresponds to an operation.
+// told contains the verb to show for each kind of change that an operation causes.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindAck:       {index.Added: "acknowledged"},
@@ -121,7 +121,8 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents returns the most recently active agents and the agent with the name also, sorted by name.
+// activeAgents returns the names of the most recently active agents and, unless it is "", the name also. They are
+// sorted.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -139,25 +140,25 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 	return names, err
 }
 
-// activityReading converts changes to rows.
+// activityReading converts changes to rows of the activity.
 type activityReading struct {
 	*view
 	shown  activityShown
 	held   map[string]claim.Row // by claim file
-	before int64                // sequence number of the last change that was read; 0 if nothing was read
-	over   bool                 // there is nothing left to read, or no more room
+	before int64                // sequence number of the last change that was read; 0 if none has been read
+	over   bool                 // there is nothing left to read, or the page is full
 
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies the effect of an operation on a message's file. The field op is index.Added, index.Changed or
-// index.Removed.
+// deed identifies an effect of an operation: the change op (index.Added, index.Changed or index.Removed) to the file
+// of the message id.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
 const deedsRead = 300
 
-// readDeeds reads the newest operations into a.deeds.
+// readDeeds fills a.deeds with the newest operations in the history.
 func (a *activityReading) readDeeds() error {
 	a.deeds = map[deed][]history.Entry{}
 	return a.p.Log(a.ctx(), maildir.LogQuery{Limit: deedsRead}, func(e *history.Entry) error {
@@ -192,9 +193,9 @@ func opOf(verb string) string {
 	return ""
 }
 
-// deedOf removes from a.deeds the operation behind a change to a message's file and returns it, or returns nil if the
-// operation is unknown. It chooses the operation nearest in time, because a commit is made after its operations. Among
-// operations in the same commit, it chooses the newest, because changes come newest first.
+// deedOf finds the operation that caused a change to a message's file, removes it from a.deeds and returns it. It
+// returns nil if the operation is unknown. It chooses the operation nearest in time, because a commit is made after
+// its operations. Among operations in the same commit, it chooses the newest, because changes are read newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
 	all, at := a.deeds[key], 0
@@ -242,8 +243,8 @@ func (a *activityReading) read() error {
 	return nil
 }
 
-// operationOf returns the operation behind a change. It returns nil if the change is not the result of an operation,
-// or if the chosen agent did not perform the operation.
+// operationOf returns the operation that caused a change. It returns nil if no operation caused the change, or if the
+// operation was performed by an agent other than the chosen one.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
@@ -259,7 +260,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // until here, the message's sender, who may not have made the change
+			c.Agent = "" // until now the message's sender, who may not have made the change
 		}
 	}
 	file := c.Path
@@ -296,7 +297,7 @@ func (v *view) recipientsOf(m *index.MessageRow) []string {
 	return own.Messages[0].BCC
 }
 
-// tellMessage adds to d the message that the operation concerns. The result open reports whether everyone may know
+// tellMessage fills in the message that the operation d affected. The result open reports whether everyone may know
 // that the agent is involved (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// agentShown is an agent as shown in the directory.
+// agentShown is an agent as shown in the list of agents.
 type agentShown struct {
 	maildir.AgentInfo
 	State      string    // what the agent is doing, in one word
@@ -23,7 +23,7 @@ type agentShown struct {
 	Reaches    []maildir.WakeStatus
 	Hold       *format.Hold
 	Edit       *editing.Edit // its newest edit of a file; nil if none is known
-	On         string        // the other machine that the agent belongs to; "" if none
+	On         string        // the machine that the agent belongs to; "" if it is this machine
 	Unwakeable string        // why mail cannot wake the agent; "" if it can
 }
 
@@ -81,7 +81,7 @@ func (h *Page) agents(v *view) error {
 	return v.show("agents", all)
 }
 
-// states contains the words for agents' states.
+// states contains the words for the states that agents report.
 var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
 // States that the agents do not report themselves.
@@ -92,7 +92,7 @@ const (
 	quiet  = "quiet"
 )
 
-// quietAfter is how long an agent that reports no state is shown as active after its last call.
+// quietAfter is how long after its last call an agent that reports no state is still shown as active.
 const quietAfter = 10 * time.Minute
 
 func (v *view) stateOf(a *index.AgentRow) string {
@@ -125,8 +125,8 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	return all, err
 }
 
-// CanNudge reports whether the user can nudge an agent, that is, whether the agent has unread mail and a nudge from
-// this page can reach it.
+// CanNudge reports whether the user can nudge an agent: the agent has unread mail, and a nudge from this page can
+// reach it.
 func (v *view) CanNudge(agent string) (bool, error) {
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
 		return false, nil
@@ -135,13 +135,13 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
-// toAgent is a view together with the agent that a form in it concerns.
+// toAgent is a view combined with the agent that one of its forms is about.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To returns the view for a form that concerns the agent.
+// To combines the view with the agent that a form is about.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
 // nudge wakes an agent now and reports the result.
@@ -152,7 +152,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	agent := v.r.PathValue("agent")
 	text := ""
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
-		switch { // it is enough if one session was woken
+		switch { // waking one session is enough
 		case why == "":
 			text = agent + " was notified of its mail" + hows[how] + "."
 		case text == "":
@@ -167,7 +167,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// whyNobody returns the reason why none of an agent's sessions was woken for its mail.
+// whyNobody explains why none of an agent's sessions was woken for its mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
 	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
@@ -183,7 +183,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 // errNotPerson means that the user is signed in as an agent that is not a person.
 var errNotPerson = errors.New("only a person may hold an agent or end a hold")
 
-// holdAgent holds an agent, so that it changes no more files.
+// holdAgent puts an agent on hold, so that it changes no more files.
 func (h *Page) holdAgent(v *view) (to string, err error) {
 	return v.changeHold("held", func(agent string) (*maildir.Held, error) {
 		return v.box().Hold(v.ctx(), maildir.Holding{Agent: agent, Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})
@@ -195,7 +195,7 @@ func (h *Page) endHold(v *view) (to string, err error) {
 	return v.changeHold("let go", func(agent string) (*maildir.Held, error) { return v.box().Go(v.ctx(), agent) })
 }
 
-// changeHold begins or ends the hold of the agent in the request's path, by calling do.
+// changeHold calls do, which begins or ends the hold of the agent named in the request's path.
 func (v *view) changeHold(did string, do func(agent string) (*maildir.Held, error)) (to string, err error) {
 	is, err := v.p.Agents.IsPerson(v.ctx(), v.Me)
 	if err != nil {

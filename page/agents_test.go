@@ -20,7 +20,7 @@ import (
 	"mailtree/page"
 )
 
-// words returns the text of the part of a view between from and to, without the HTML tags.
+// words returns the text between from and to in a view, without the HTML tags.
 func (b *browser) words(view, from, to string) string {
 	b.Helper()
 	_, text, _ := strings.Cut(b.see(view), from)
@@ -28,8 +28,8 @@ func (b *browser) words(view, from, to string) string {
 	return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(text, " ")), " ")
 }
 
-// TestAgents checks that each agent has one line, which shows what it is doing, its unread mail, its claims, and when
-// it was last seen.
+// TestAgents checks that each agent is shown on one line, with what it is doing, its unread mail, its claims, and
+// when it was last seen.
 func TestAgents(t *testing.T) {
 	s := tell(t)
 	b := s.person()
@@ -52,8 +52,9 @@ func TestAgents(t *testing.T) {
 // undoes matches the URL that undoes what the user has just done.
 var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 
-// TestHold checks that a user can hold an agent with a reason, that the agents' view and the rail show it, and that Go
-// ends the hold. Both can be undone. A user who is signed in as an agent must be refused.
+// TestHold checks that a user can hold an agent and give a reason, that the agents view and the rail show the hold,
+// and that the button Go ends it. The user must be able to undo both actions. A browser that is signed in as an agent
+// must be refused.
 func TestHold(t *testing.T) {
 	s := tell(t)
 	b := s.person()
@@ -89,9 +90,9 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestClaims checks that one list shows each file that agents edit or claim now, starting with files on which agents
-// conflict. Claims that ended within the last day must follow. The rail must show the file that each agent edits or
-// claims.
+// TestClaims checks that one list shows each file that agents are currently editing or claiming, starting with files
+// on which agents conflict. Claims that ended within the last day must follow. The rail must show the file that each
+// agent is editing or claiming.
 func TestClaims(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
@@ -134,7 +135,8 @@ func TestClaims(t *testing.T) {
 	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "/compose?to=Bob&amp;subject=May%20I%20have%20b%2fx.go%3f",
 		`title="edits e.go"><span class="hidden">edits </span><bdi>e.go</bdi></small>`)
 	contains(t, b.words(s.base+"/claims", `>c.go</code>`, "</li>"), "Ask Release stopped Ann ’s claim of c.go 2h ago")
-	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`) // Release is muted
+	// The Release button is unobtrusive.
+	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`)
 	if agents := b.see(s.base + "/agents"); strings.Contains(agents, "stopped") {
 		t.Errorf("an agent that a claim refused is not stopped:\n%s", agents)
 	}
@@ -143,15 +145,15 @@ func TestClaims(t *testing.T) {
 	}
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b/**")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
-	c.pass(23 * time.Hour) // by then, the server has forgotten Ann's stop and edits
+	c.pass(23 * time.Hour) // the server no longer remembers Ann's edits
 	want = []string{"a.go Ann claims it 22h 57m left", "c.go Bob claims it 22h 57m left", "b/** Bob ’s, released by pat 23h ago"}
 	if diff := cmp.Diff(want, rows()); diff != "" {
 		t.Errorf("a day later (-want +got)\n%s", diff)
 	}
 }
 
-// TestAgentsElsewhere checks that, in a shared project, an agent on another machine is shown with the name of that
-// machine.
+// TestAgentsElsewhere checks that in a shared project, an agent that belongs to another machine is shown with the
+// name of that machine.
 func TestAgentsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, page.Config{})

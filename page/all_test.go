@@ -15,9 +15,9 @@ import (
 	"mailtree/page"
 )
 
-// TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that it
-// stays next to an open thread. An answer must lead to the next thread, even in another project, and can be undone
-// there.
+// TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that the
+// list stays next to an open thread. An answer must lead to the next thread, even in another project, where the user
+// can undo the answer.
 func TestAllProjects(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -68,9 +68,9 @@ func (s *site) second() *maildir.Project {
 	return front
 }
 
-// TestAllDone checks that rows of all projects can be marked as done at once, and that one click undoes that. A
-// thread that asks for an answer must not change. The diagnostics of all projects must be shown on one line for each
-// kind, and one click must dismiss them all.
+// TestAllDone checks that rows from several projects can be marked as done at once, and that one click undoes that. A
+// thread that asks for an answer must not change. Each kind of diagnostic must have one line for all projects, and
+// one click must dismiss all diagnostics.
 func TestAllDone(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -137,8 +137,8 @@ func TestAllDone(t *testing.T) {
 	}
 }
 
-// TestBrowserAll checks the keys x, X and e in the list of all projects. If one of the threads has an unsent answer,
-// e must not mark that thread.
+// TestBrowserAll checks the keys x, X and e in the list of all projects. The key e must not mark a thread that has an
+// unsent answer.
 func TestBrowserAll(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()

@@ -14,7 +14,7 @@ import (
 // disconnected.
 const (
 	mostHeld       = 64 << 20         // bytes that all responses together may hold
-	whileMade      = 12 << 20         // bytes that a view may hold while it is being built: mostText, escaped
+	whileMade      = 12 << 20         // bytes that a view may hold while it is being built; enough to escape mostText
 	pieceBytes     = 64 << 10         // bytes per write
 	holdPatience   = 5 * time.Second  // how long a request waits for memory
 	answerPatience = 30 * time.Second // how long a browser may pause reading
@@ -24,7 +24,7 @@ const (
 const (
 	mostText = 2 << 20
 	mostBody = 256 << 10 // for one body
-	mostHTML = 4 << 20   // of HTML made from bodies; any further bodies are shown as plain text
+	mostHTML = 4 << 20   // for the HTML of all bodies; any further bodies are shown as plain text
 )
 
 // reserve reserves part of the memory for responses. If not enough memory becomes free within holdPatience, it responds
@@ -44,7 +44,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack releases the memory that the view holds in excess of beyond bytes.
+// giveBack releases all of the view's reserved memory except the first beyond bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)
@@ -58,7 +58,7 @@ func (v *view) writeWhole(status int, data []byte) {
 	v.writePieces(status, int64(len(data)), bytes.NewReader(data))
 }
 
-// writePieces writes a response of length bytes, in pieces that it reads from a reader.
+// writePieces writes a response of length bytes. It reads and writes the response in pieces.
 func (v *view) writePieces(status int, length int64, from io.Reader) {
 	v.w.Header().Set("Content-Length", strconv.FormatInt(length, 10))
 	v.w.WriteHeader(status)
@@ -68,7 +68,7 @@ func (v *view) writePieces(status int, length int64, from io.Reader) {
 		n, err := io.ReadFull(from, piece[:min(length, int64(len(piece)))])
 		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // ignored if there is no connection
 		if _, werr := v.w.Write(piece[:n]); err != nil || werr != nil {
-			return // the browser has disconnected or does not read, or the file has become shorter
+			return // the browser has disconnected or stopped reading, or the file has been truncated
 		}
 		length -= int64(n)
 	}

@@ -32,8 +32,8 @@ func (s *slow) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-// TestWritePieces checks that a response is written in pieces, each with its own deadline, and that no deadline remains
-// for the next request on the connection.
+// TestWritePieces checks that a response is written in pieces, each with its own deadline, and that no deadline
+// remains on the connection for the next request.
 func TestWritePieces(t *testing.T) {
 	to := &slow{ResponseRecorder: httptest.NewRecorder()}
 	v := &view{page: &Page{memory: semaphore.NewWeighted(mostHeld)}, w: to, r: httptest.NewRequest(http.MethodGet, "/", nil)}

@@ -16,7 +16,7 @@ import (
 	"mailtree/page"
 )
 
-// drop drops files in the middle of the element that the script returns.
+// drop drops files onto the center of the element that the script returns.
 func (b *tab) drop(element string, files ...string) {
 	b.Helper()
 	var at []float64
@@ -27,11 +27,11 @@ func (b *tab) drop(element string, files ...string) {
 	}
 }
 
-// chips is a script that returns the names on the chips of the files to send.
+// chips is a script that returns the names of the attached files, which are shown on chips.
 const chips = `[...document.querySelectorAll(".files .chip")].map(e => e.textContent).join()`
 
-// TestBrowserAttach checks that files are attached by dropping them and by pasting a picture, in a new message and in
-// a reply. Each file must have a chip that removes the file. Pasted text must remain text.
+// TestBrowserAttach checks that the user can attach files by dropping them and by pasting a picture, in a new message
+// and in a reply. Each file must have a chip that removes the file. Pasted text must remain text.
 func TestBrowserAttach(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "How does it look?", Body: "b"})
@@ -79,7 +79,8 @@ func TestBrowserAttach(t *testing.T) {
 	s.has(t, "Re: How does it look?", "plan.txt")
 }
 
-// has checks that Ann's newest message has the subject and the attached files, and that the text of a file is complete.
+// has checks that Ann's newest message has the given subject and attached files, and that the text of an attached
+// file is complete.
 func (s *site) has(t *testing.T, subject, files string) {
 	t.Helper()
 	inbox, err := s.p.Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{}, false, maildir.Waiting{})

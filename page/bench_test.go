@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkViews measures how long a signed-in browser waits for a complete view of a store with 10,000 messages, or
-// 100,000 with -large. One of the words in the searches occurs in every message.
+// 100,000 with -large. One of the searches is for a word that occurs in every message.
 func BenchmarkViews(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {

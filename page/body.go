@@ -62,12 +62,12 @@ func bodyHTML(m *index.MessageRow) template.HTML {
 	return template.HTML(shortCell().ReplaceAllString(directed.Replace(markdown.Clean(text, clean())), `<$1 class="short"$2>$3</$1>`)) //nolint:gosec // sanitized
 }
 
-// shortCell matches table cells with at most 24 characters. They are not broken into several lines, so that dates,
-// names and paths stay whole. A wide table scrolls instead.
+// shortCell matches table cells with at most 24 characters. Such cells are not wrapped, so that dates, names and
+// paths stay on one line. A wide table scrolls instead.
 var shortCell = lazy.Regexp(`<(t[dh])([^>]*)>([^<]{1,24})</t[dh]>`)
 
-// directed gives each paragraph, heading, list item and table cell in sanitized HTML the writing direction of its first
-// letter. In sanitized HTML, every < begins a tag.
+// directed gives each paragraph, heading, list item and table cell the writing direction of its first letter. The
+// HTML must be sanitized, so that every < begins a tag.
 var directed = strings.NewReplacer("<p>", `<p dir="auto">`, "<li>", `<li dir="auto">`, "<li ", `<li dir="auto" `,
 	"<td>", `<td dir="auto">`, "<td ", `<td dir="auto" `, "<th>", `<th dir="auto">`, "<th ", `<th dir="auto" `,
 	"<h1>", `<h1 dir="auto">`, "<h2>", `<h2 dir="auto">`, "<h3>", `<h3 dir="auto">`, "<h4>", `<h4 dir="auto">`,

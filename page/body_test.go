@@ -8,7 +8,7 @@ import (
 )
 
 // TestBodyDirection checks that each paragraph, heading, list item and table cell has the writing direction of its
-// own text. Text that looks like the tag of such an element must remain text.
+// own text. Text that looks like a tag must remain text.
 func TestBodyDirection(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

@@ -63,7 +63,7 @@ func TestBoundHTML(t *testing.T) {
 	}
 }
 
-// TestFragmentOfFiles checks that the script's header has no effect on URLs that are not views.
+// TestFragmentOfFiles checks that the script's header for part of a view has no effect on URLs that are not views.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -89,7 +89,8 @@ func TestFragmentOfFiles(t *testing.T) {
 	}
 }
 
-// TestActivityBeside checks that a busy project does not affect the activity view of another project.
+// TestActivityBeside checks that changes in a busy project do not push operations out of another project's activity
+// view.
 func TestActivityBeside(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "The quiet one", Body: "b"})

@@ -28,7 +28,7 @@ import (
 	"mailtree/page"
 )
 
-// tab is a tab of a real Chromium browser that shows the site.
+// tab is a tab in a real Chromium browser that shows the site.
 type tab struct {
 	*site
 	browser context.Context
@@ -69,7 +69,7 @@ func (s *site) profile() string {
 	return dir
 }
 
-// must makes the browser perform the actions. They must take no longer than a minute.
+// must makes the browser perform the actions, and fails the test if they fail or take longer than a minute.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
 	ctx, stop := context.WithTimeout(b.browser, time.Minute)
@@ -102,7 +102,7 @@ func (b *tab) expect(want, script string) {
 	}
 }
 
-// await waits until the script returns true.
+// await waits until the script returns true, for up to a minute.
 func (b *tab) await(script string) {
 	b.Helper()
 	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(time.Minute)))
@@ -118,7 +118,7 @@ func pressWith(held input.Modifier, key string) chromedp.Action {
 	return input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithModifiers(held)
 }
 
-// said waits for an element that shows the given text.
+// said waits until an element of the given kind shows the text.
 func said(element, text string) chromedp.Action {
 	return chromedp.WaitVisible(fmt.Sprintf(`//%s[contains(., %q)]`, element, text))
 }
@@ -126,7 +126,8 @@ func said(element, text string) chromedp.Action {
 // ready waits until the view's script has run.
 var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(time.Minute))
 
-// TestBrowserLive checks that new mail appears without disturbing the scroll position, a selection or typing.
+// TestBrowserLive checks that new mail appears on an open page without disturbing the scroll position, a selection or
+// typing.
 func TestBrowserLive(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
@@ -156,9 +157,8 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserTimes checks that the times on an open page advance even if nothing happens, and that this is not
-// treated as news. Only new items may be highlighted, and nothing that the user has selected or opened may be
-// disturbed.
+// TestBrowserTimes checks that the times on an open page advance even if nothing happens, and are not highlighted.
+// Only new items may be highlighted, and nothing that the user has selected or opened may be disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
 	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
@@ -182,8 +182,8 @@ func TestBrowserTimes(t *testing.T) {
 	b.expect("true ", `document.querySelector("article .more").open + " " + document.getElementById("stale").textContent`)
 }
 
-// TestBrowserTabs checks that ten tabs of one browser work, even though the browser allows only six connections to a
-// host. A tab that comes to the front again must show the new mail.
+// TestBrowserTabs checks that ten tabs in one browser work, even though the browser allows only six connections to a
+// host. A tab that comes to the front again must show new mail.
 func TestBrowserTabs(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.tab()
@@ -249,8 +249,8 @@ func TestBrowserDraft(t *testing.T) {
 	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 }
 
-// TestBrowserKeys checks that each key does what the page says it does. Keys must do nothing while Ctrl, Alt or Cmd is
-// held down, or in a field.
+// TestBrowserKeys checks that each key does what the page says it does. Keys must do nothing in a field, or while
+// Ctrl, Alt or Cmd is held down.
 func TestBrowserKeys(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
@@ -287,9 +287,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk does a day's work with only the keyboard. It checks that the focus stays in place when mail arrives
-// and after Back, and that opening a message marks it as read. A reply must go to everyone, after which the next
-// thread is shown. Undo must restore the text, and an action must apply to all selected threads at once.
+// TestBrowserDesk checks that a user can do a day's work with only the keyboard. The focus must stay in place when
+// mail arrives and after Back, and opening a message must mark it as read. A reply must go to everyone and then show
+// the next thread. Undo must restore the text, and an action must apply to all selected threads at once.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -311,7 +311,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("open it", press("o"), chromedp.WaitVisible(`#reply-body`))
 	b.expect("First", `document.querySelector("[aria-current].row .what").textContent`)
 	b.must("go back", chromedp.NavigateBack(), chromedp.WaitVisible(`.idle`))
-	b.await(focus + ` === "Second"`) // the row next to the opened one, which is now read
+	b.await(focus + ` === "Second"`) // the row next to the opened row, which is now read
 	if n := s.unread(); n != 3 {
 		t.Errorf("%d are unread after one was opened", n)
 	}
@@ -366,8 +366,8 @@ func (s *site) unread() int {
 	return page.Unread
 }
 
-// TestBrowserCompose checks that names after the first one are completed too, that files are sent with a message, and
-// that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must restore its form.
+// TestBrowserCompose checks that every recipient's name is completed, not only the first, that files are sent with a
+// message, and that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must restore its form.
 func TestBrowserCompose(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(t.TempDir(), "plan.txt")
@@ -387,7 +387,7 @@ func TestBrowserCompose(t *testing.T) {
 	b.expect("Ann, Bob/Plan/All of it", `["to", "subject", "body"].map(n => document.getElementById(n).value).join("/")`)
 }
 
-// TestBrowserNoScript checks that everything works without a script.
+// TestBrowserNoScript checks that everything works if scripts are disabled.
 func TestBrowserNoScript(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
@@ -435,8 +435,8 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile shows texts from hostile agents in a browser. It checks that the browser does not open a dialog,
-// does not leave the page, and does not request anything from another server.
+// TestBrowserHostile checks that texts from hostile agents cannot make a browser open a dialog, leave the page, or
+// request anything from another server.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	var views []string

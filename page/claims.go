@@ -13,7 +13,8 @@ import (
 	"mailtree/maildir/working"
 )
 
-// filesShown contains the files that agents edit or claim now, and the claims that have ended recently.
+// filesShown contains the files that agents are currently editing or claiming, and the claims that have ended
+// recently.
 type filesShown struct {
 	Files []*working.File // files with conflicts between agents come first
 	More  int             // number of files that are not shown
@@ -23,14 +24,14 @@ type filesShown struct {
 // filesMost is the maximum number of files in one view.
 const filesMost = 1000
 
-// heldShown is a view together with one claim on a file in it.
+// heldShown is a view combined with one claim on one of its files.
 type heldShown struct {
 	*view
 	File  *working.File
 	Claim working.Claim
 }
 
-// Held returns the view for a claim on a file.
+// Held combines the view with a claim on a file.
 func (v *view) Held(f *working.File, c working.Claim) heldShown { return heldShown{v, f, c} }
 
 // endedShown is a claim that has ended.
@@ -46,10 +47,10 @@ const (
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor that the claim in the given file has in the view of claims.
+// claimAnchor returns the anchor of a claim in the claims view. The parameter is the claim's file.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
-// claimList shows the files that agents edit or claim now, and the claims that have ended recently.
+// claimList shows the files that agents are currently editing or claiming, and the claims that have ended recently.
 func (h *Page) claimList(v *view) error {
 	if err := v.in("claims", "Files & claims"); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (h *Page) claimList(v *view) error {
 	return v.show("claims", shown)
 }
 
-// ended returns a claim along with the time when it ended.
+// ended returns an ended claim with the time at which it ended.
 func (v *view) ended(c *claim.Row) endedShown {
 	at := c.Expires
 	if c.Released && !c.ReleasedAt.IsZero() {

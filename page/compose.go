@@ -18,13 +18,13 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// draftShown is the form for a message with its initial content.
+// draftShown is the form for writing a message, with the form's initial content.
 type draftShown struct {
 	*view
 	ReplyTo    *index.MessageRow // the message being answered; nil for a new message
 	To, CC     string
 	Off        []string // recipients among To and CC that are not selected
-	Only       string   // recipients of a reply to the author alone; "" if the author is the only recipient
+	Only       string   // recipient of a reply to the author alone; "" if the author is the only recipient anyway
 	Subject    string
 	Body       string
 	Importance string
@@ -32,7 +32,7 @@ type draftShown struct {
 	Lost       bool       // the draft had files, which must be attached again
 	Kept       []keptFile // files of a refused form, which are attached again unless the user removes them
 	Faulty     string     // the field that caused the refusal; "" if none
-	BCC        string     // bcc recipients; the form cannot send to them again
+	BCC        string     // bcc recipients of an undone message; the form cannot send to them again
 	Refused    string     // why the server refused the message; "" before the first attempt
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
@@ -41,10 +41,10 @@ type draftShown struct {
 	YesNo  bool   // Yes and No can answer ReplyTo
 	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
 	Unread string // ids of unread messages, joined with commas; "" if the thread asks the user for something
-	Unsent bool   // the user marked the thread as done but had written an answer
+	Unsent bool   // the user marked the thread as done, but the answer was not sent
 }
 
-// ThreadID returns the id of the thread that the reply belongs to.
+// ThreadID returns the id of the thread to which the reply belongs.
 func (d *draftShown) ThreadID() string { return cmp.Or(d.ReplyTo.ThreadID, d.ReplyTo.ID) }
 
 // Levels returns the levels of importance, starting with the default.
@@ -52,9 +52,9 @@ func (d *draftShown) Levels() []string {
 	return []string{format.Normal, format.Low, format.High, format.Urgent}
 }
 
-// replyTo returns the form for a reply to a message. The reply goes to everyone on the message. If the author is at
-// another domain, only the author is selected. If the request has a "to" parameter, the reply goes to the names in it
-// instead.
+// replyTo returns the form for a reply to a message. By default, the reply goes to everyone on the message or, if the
+// author is at another domain, only to the author. If the request has a "to" parameter, the reply goes to the names
+// in it instead.
 func (v *view) replyTo(m *index.MessageRow) (*draftShown, error) {
 	all := v.box().Addressees(&m.Message)
 	others := slices.Concat(all.To, all.CC)
@@ -112,7 +112,7 @@ func (h *Page) compose(v *view) error {
 	return v.showDraft(http.StatusOK, d)
 }
 
-// showDraft shows the form for a message, without a thread, next to the list.
+// showDraft shows the form for a message next to the list, without a thread.
 func (v *view) showDraft(status int, d *draftShown) (err error) {
 	name, title := "compose", "New message"
 	if d.ReplyTo != nil {
@@ -193,11 +193,12 @@ var (
 	errNobody = errors.New("no recipient is selected")
 )
 
-// errUnsent means that a form would mark a thread as done, but also contains an answer that has not been sent.
+// errUnsent means that the user wants to mark a thread as done, but the form also contains an answer that has not
+// been sent.
 var errUnsent = errors.New("an answer has not been sent")
 
-// sending returns a handler for the form that contains a message. The function do sends the message. If the message
-// is refused, the handler shows the form again with the same content.
+// sending returns a handler for a form that contains a message. The function do sends the message. If the message is
+// refused, the handler shows the form again with the same content.
 func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		err := h.write(keeping(do))(v)
@@ -212,12 +213,12 @@ func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error 
 	}
 }
 
-// finishing returns a handler for a button that says that the user is done with a thread or a message. If the form
-// also contains an answer, the handler shows the answer again instead of calling do.
+// finishing returns a handler for a button with which the user finishes a thread or a message. If the form also
+// contains an answer, the handler shows the form again instead of calling do.
 func (h *Page) finishing(do func(*view) (to string, err error)) func(*view) error {
 	check := func(v *view) (string, error) {
 		written := strings.TrimSpace(v.r.PostForm.Get("body")) != "" || len(v.uploads()) > 0
-		if written && v.p != nil { // a list of all projects has no field for an answer
+		if written && v.p != nil { // the list of all projects has no field for an answer
 			return "", errUnsent
 		}
 		return do(v)
@@ -246,7 +247,7 @@ func (v *view) formDraft() *draftShown {
 	}
 	d.Kept, d.Lost = v.kept, v.lost
 	if original := form.Get("reply_to"); original != "" {
-		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text can be sent as a new message
+		d.ReplyTo, _ = v.p.MessageHead(v.ctx(), original) // if the original is gone, the text becomes a new message
 	}
 	return d
 }
@@ -303,10 +304,10 @@ func (v *view) formBody() string {
 	return strings.ReplaceAll(v.r.PostForm.Get("body"), "\r\n", "\n") // browsers send CRLF
 }
 
-// errFiles means that a form answers yes or no but contains files.
+// errFiles means that the user answered yes or no with a form that contains files.
 var errFiles = errors.New("yes and no cannot send files")
 
-// errAs means that a form answers neither yes nor no.
+// errAs means that the form's answer is neither yes nor no.
 var errAs = errors.New("the answer is neither yes nor no")
 
 // decide answers a question with yes or no, followed by the text in the form. Then the next thread in the list is
@@ -355,7 +356,7 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	return all, nil
 }
 
-// faulty returns the field of the form that a refusal refers to, or "" if there is none.
+// faulty returns the form field that a refusal refers to, or "" if the refusal refers to no field.
 func faulty(err error) string {
 	var refused *maildir.Error
 	switch {
@@ -388,7 +389,7 @@ func (d *draftShown) Extra() bool {
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"
-	Selected, Sole bool   // whether the reply goes to Name, and whether a reply to the author alone would
+	Selected, Sole bool   // whether a reply goes to Name, and whether a reply to the author alone does
 }
 
 // Chips returns the recipients of a reply.
@@ -412,8 +413,8 @@ func names(text string) []string {
 
 func joined(names []string) string { return strings.Join(names, ",") }
 
-// mark does what the form requests for a message: it marks the message in the user's inbox, archives it, hides its
-// thread for a while, or deletes it for everyone.
+// mark performs the form's action on a message: it marks or archives the message in the user's inbox, hides its
+// thread for a while, or deletes the message for everyone.
 func (h *Page) mark(v *view) (to string, err error) {
 	id, as := v.r.PathValue("id"), v.r.PostForm.Get("as")
 	to = v.back()
@@ -445,8 +446,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	return v.saying(to, as, id, readers), nil
 }
 
-// undo undoes the user's last operation on each of the given messages. If that operation was sending the message, the
-// browser next shows a form with the message's content.
+// undo undoes the user's last operation on each of the messages in the request. If that operation was sending the
+// message, the browser then shows a form with the message's content.
 func (h *Page) undo(v *view) (to string, err error) {
 	each, err := v.byProject(names(v.r.PathValue("id")))
 	if err != nil {
@@ -474,8 +475,8 @@ func (h *Page) undo(v *view) (to string, err error) {
 }
 
 // undoOne undoes the user's last operation on a message, and expands the message's id. It returns the recipients that
-// had read the message or received it at another domain, and the URL that shows the result, or "" if there is
-// none.
+// had read the message or received it at another domain, and the URL of a view that shows the result, or "" if there
+// is none.
 func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
 		return nil, "", err
@@ -498,7 +499,7 @@ func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 			to = v.linkTo(back)
 		}
 	case "send", "reply":
-		if m == nil { // its file has reappeared in the meantime
+		if m == nil { // the message's file has reappeared in the meantime
 			break
 		}
 		v.keepUndone(m, bcc)

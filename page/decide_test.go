@@ -18,7 +18,7 @@ import (
 	"mailtree/page"
 )
 
-// answers returns the texts in a thread after its first message, each with the message's recipients.
+// answers returns the text and the recipients of each message in a thread except the first.
 func (s *site) answers(thread string) string {
 	s.Helper()
 	rows, err := s.p.Thread(s.Context(), thread, true)
@@ -51,9 +51,9 @@ func (s *site) foreignAsk() string {
 	return "hand"
 }
 
-// TestDecide checks that Yes and No answer only the sender of the question, with the text in the form, and that they
-// can be undone. They must be offered only for verified mail that asks a question, and must refuse files rather than
-// drop them. Later must hide the thread unless the form contains an answer.
+// TestDecide checks that Yes and No answer only the sender of the question, with the text in the form, and that the
+// user can undo the answer. Yes and No must be offered only for verified mail that asks a question, and must refuse
+// files rather than drop them. Later must hide the thread unless the form contains an answer.
 func TestDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -146,8 +146,7 @@ func (s *site) newest(thread string) string {
 	return rows[len(rows)-1].ID
 }
 
-// manual stops the browser's timer for the five seconds before an answer is sent. The script due() ends the five
-// seconds.
+// manual replaces the browser's timer that sends an answer after five seconds. Instead, the script due() sends it.
 func (b *tab) manual() {
 	b.Helper()
 	b.must("hold the five seconds", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -158,9 +157,10 @@ func (b *tab) manual() {
 	}))
 }
 
-// TestBrowserDecide checks the keys y, n and h. An answer must show the next thread. It must be sent after five
-// seconds, when that thread is answered, or when the user leaves the page. Until then, z must cancel it. The keys
-// must ignore key repeat, a thread that has just appeared, and a message that is not entirely on the screen.
+// TestBrowserDecide checks the keys y, n and h. After an answer, the next thread must be shown. The answer must be
+// sent after five seconds, when the next thread is answered, or when the user leaves the page. Until then, z must
+// cancel the answer. The keys must ignore key repeat, a thread that has just appeared, and a message that is not
+// entirely on the screen.
 func TestBrowserDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

@@ -22,7 +22,7 @@ import (
 	"mailtree/page"
 )
 
-// press submits a form in a view, with some fields changed, and follows the redirect.
+// press submits a form in a view, with the given fields changed, and follows the redirect.
 func (b *browser) press(view, action string, fields ...string) string {
 	b.Helper()
 	form := b.form(view)
@@ -37,8 +37,8 @@ func (b *browser) press(view, action string, fields ...string) string {
 	return b.see(to)
 }
 
-// TestUndo checks that users can undo what they have just done, both from the notice that it was done and from the
-// message's history.
+// TestUndo checks that users can undo an operation both from the notice that follows it and from the message's
+// history.
 func TestUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -74,8 +74,8 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestOtherProject checks that the form suggests the addresses of another project's agents only to the signed-in
-// user. A message must reach that project, and an undo must list the agents there that had read it.
+// TestOtherProject checks that the form suggests the addresses of another project's agents only to a signed-in user.
+// A message must reach that project, and undoing it must list the agents there that had read it.
 func TestOtherProject(t *testing.T) {
 	s := open(t, page.Config{})
 	front, err := s.store.EnsureProject(t.Context(), "/code/front")
@@ -101,8 +101,8 @@ func TestOtherProject(t *testing.T) {
 	contains(t, b.press(s.base+"/message/"+id+"/history", s.base+"/message/"+id+"/undo"), "Xia@"+front.Slug+"</bdi> had read it and has been notified.")
 }
 
-// TestUndoRelease checks that users can undo the release of their own claims, and that this does not undo anything
-// that was done later.
+// TestUndoRelease checks that users can undo the release of their own claims, and that this does not undo any later
+// operation.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -119,8 +119,8 @@ func TestUndoRelease(t *testing.T) {
 	contains(t, b.see(s.base+"/threads"), "Later")
 }
 
-// TestHistoryUndo checks that operations on the page appear in the history with the page's channel. It must also be
-// possible to undo a message that was sent as a file.
+// TestHistoryUndo checks that the history shows operations on the page with the channel "page", and that a message
+// that was sent by saving a file can be undone.
 func TestHistoryUndo(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -149,14 +149,14 @@ func TestHistoryOpen(t *testing.T) {
 	}
 	history := s.base + "/message/" + sent.ID + "/history"
 	contains(t, s.person().see(history), "agents/Bob/inbox")
-	_, text, _ := strings.Cut(s.browser().see(history), "<main") // the rail names all agents
+	_, text, _ := strings.Cut(s.browser().see(history), "<main") // the rail lists all agents
 	if !strings.Contains(text, "agents/pat/inbox") || strings.Contains(text, "Bob") {
 		t.Errorf("without a session:\n%s", text)
 	}
 }
 
-// TestOnce checks that a second click does nothing, even while the first one is being handled. A changed form must be
-// treated as a new one.
+// TestOnce checks that a second click has no effect, even while the first click is being handled. A changed form must
+// be treated as a new form.
 func TestOnce(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -191,7 +191,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestUndoBCC checks that the form of an undone message says who got a blind copy.
+// TestUndoBCC checks that the form with an undone message lists the recipients of blind copies.
 func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -222,7 +222,7 @@ func TestGoneOutside(t *testing.T) {
 		"It was already sent to <bdi>cat@example.org</bdi> and cannot be recalled there.")
 }
 
-// TestForgedOutcome checks that someone else's link cannot make a view claim that something was done.
+// TestForgedOutcome checks that a link created by someone else cannot make a view say that something was done.
 func TestForgedOutcome(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -243,7 +243,7 @@ func TestForgedOutcome(t *testing.T) {
 	}
 }
 
-// TestUndoShort checks that an abbreviated id is accepted in the URL of an undo.
+// TestUndoShort checks that the URL of an undo may contain an abbreviated message id.
 func TestUndoShort(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -251,7 +251,7 @@ func TestUndoShort(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID[:len(sent.ID)-4]+"/undo"), "Undone: <bdi>Plan</bdi>.", `value="Plan"`)
 }
 
-// TestOncePanic checks that a form may be sent again if its handler panicked.
+// TestOncePanic checks that a form can be sent again after its handler has panicked.
 func TestOncePanic(t *testing.T) {
 	tries := 0
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
@@ -283,8 +283,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the view of agents shows how each agent can be woken and how its last wake went. A nudge must
-// wake an agent and report the result, in words that nobody else can make the view show.
+// TestNudge checks that the agents view shows how each agent can be woken and how its last wake went. A nudge must
+// wake an agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
 	nudged := ""
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -327,8 +327,8 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestActivityMarks checks that acknowledging and archiving a message are shown as one line each, although they also
-// mark the message as read. Just reading it is not shown.
+// TestActivityMarks checks that acknowledging and archiving a message are shown on one line each, although they also
+// mark the message as read. Only reading a message must not be shown.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})
@@ -348,8 +348,8 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it does not show
-// a message as written twice.
+// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and does not show twice
+// that a message was written.
 func TestActivityDeeds(t *testing.T) {
 	s := open(t, page.Config{})
 	pat := s.p.Box("pat", format.Origin{})
@@ -386,7 +386,7 @@ func TestActivityDeeds(t *testing.T) {
 	has("Ann", "wrote", 1)
 }
 
-// TestActivityFold checks that three operations of the same kind by one agent in a row are shown on one line, and
+// TestActivityFold checks that three consecutive operations of the same kind by one agent are shown on one line, and
 // that two are shown on two lines.
 func TestActivityFold(t *testing.T) {
 	s := open(t, page.Config{})
@@ -400,7 +400,7 @@ func TestActivityFold(t *testing.T) {
 	contains(t, s.browser().words(s.base+"/activity", `<details class="fold"`, "</summary>"), "Ann wrote 3 times")
 }
 
-// TestActivityByHand checks that the activity shows who deleted a message's files in the tree: the user named in
+// TestActivityByHand checks that if a user deletes a message's files in the tree, the activity names the user from
 // Git's configuration.
 func TestActivityByHand(t *testing.T) {
 	s := open(t, page.Config{})
@@ -423,7 +423,8 @@ func TestActivityByHand(t *testing.T) {
 	contains(t, s.person().see(s.base+"/activity"), `<bdi class="name">Robin Roe</bdi></span>`+"\n"+`<span class="why">removed</span>`)
 }
 
-// TestActivityNotice checks that, of a notice about a change, only the author of the change sees the recipients.
+// TestActivityNotice checks that the recipients of a notice about a changed message are shown only to the author of
+// the change.
 func TestActivityNotice(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "old", ThreadID: "T-1"})

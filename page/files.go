@@ -79,7 +79,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// image serves an image embedded in a message's body as a file.
+// image serves an image that is embedded in a message's body.
 func (h *Page) image(v *view) error {
 	m, err := v.p.Message(v.ctx(), v.r.PathValue("id"))
 	if err != nil {
@@ -113,8 +113,8 @@ func pictureAt(m *index.MessageRow, destination string) string {
 	return ""
 }
 
-// means reports whether an image's destination names an attachment. The server may have stored the image in a format
-// other than the one that its sender named.
+// means reports whether an image's destination refers to the attachment. The extensions may differ, because the
+// server may have converted the image to another format.
 func means(destination string, a *format.Attachment) bool {
 	stem := func(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
 	name := path.Base(destination)
@@ -127,7 +127,7 @@ func means(destination string, a *format.Attachment) bool {
 	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
 }
 
-// thumbnail returns the URL of an attached image that is to be shown below the message, because the HTML of the
+// thumbnail returns the URL of an attached image if it must be shown below the message because the HTML of the
 // message's body does not show it. For any other attachment, it returns "".
 func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
 	at := fileAt(&m, &a)

@@ -60,7 +60,7 @@ func (s *site) attach(name, data, body string) *maildir.Sent {
 	return s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: name, Body: body, Attachments: []string{name}})
 }
 
-// TestPictures checks that an attached image is shown where the message's text refers to it, and otherwise below the
+// TestPictures checks that an attached image is shown where the message's text refers to it, or otherwise below the
 // text. Images on other sites must not be shown.
 func TestPictures(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -90,8 +90,8 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-// TestInlined checks that an image embedded in a message's text is shown where it belongs, and is served as safely as
-// an attachment. No view and no excerpt may show its data. Data that is not a raster image must not be shown.
+// TestInlined checks that an image embedded in a message's text is shown in its place, and is served as safely as an
+// attachment. No view and no excerpt may contain its data. Data that is not a raster image must not be shown.
 func TestInlined(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -99,7 +99,7 @@ func TestInlined(t *testing.T) {
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
 	}
 	data := drawn(t, "png")
-	big := data + strings.Repeat("tail", 15<<10) // with the image's data, the text is longer than what markdown reads
+	big := data + strings.Repeat("tail", 15<<10) // with the image's data, the text is longer than markdown reads
 	sum := sha1.Sum([]byte(big))
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
 		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})
@@ -132,7 +132,7 @@ func TestInlined(t *testing.T) {
 }
 
 // TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, regardless of its name,
-// its bytes and its message.
+// its bytes, and the message that lists it.
 func TestHostileFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -161,7 +161,7 @@ func TestHostileFiles(t *testing.T) {
 		inert(t, f.name, b.see(s.base+"/thread/"+sent.ID))
 		s.servedAs(b, f.name, sent.Attachments[0].SHA1, f.want)
 	}
-	// A user writes the message and its file into the tree.
+	// A user writes the message and its attachment into the tree.
 	for name, data := range map[string]string{"svg": svg, "html": page, "huge": huge(), "gif": drawn(t, "gif")} {
 		hash := sha1.Sum([]byte(data))
 		sum := hex.EncodeToString(hash[:])
@@ -183,7 +183,7 @@ func TestHostileFiles(t *testing.T) {
 // ownFile matches the URL of an attachment, or of an image embedded in a message's text.
 var ownFile = regexp.MustCompile(`^/p/[^/]+/(file|message/[^/]+/image)/[0-9a-f]{40}$`)
 
-// servedAs checks whether a file is served as an image of the given type or as a download.
+// servedAs checks that a file is served as an image of the type kind or, if kind is "", as a download.
 func (s *site) servedAs(b *browser, name, sum, kind string) {
 	s.Helper()
 	how := "inline;"

@@ -31,8 +31,8 @@ func (s *site) marks(id string) string {
 	return strings.Join(all, " ")
 }
 
-// TestDone checks that Done marks only the messages in the form as read, and changes nothing if one of them asks for
-// an answer. Done must not drop an answer in the form.
+// TestDone checks that the button Done marks only the messages in the form as read, and changes nothing if one of
+// them asks for an answer. An answer in the form must not be lost.
 func TestDone(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -77,7 +77,7 @@ func TestDone(t *testing.T) {
 	contains(t, text, "Your answer has not been sent.", "My answer</textarea>", "Discard")
 }
 
-// TestNextAddress checks that the field "next" of a form can lead only to a thread that exists.
+// TestNextAddress checks that the form field "next" can redirect the browser only to an existing thread.
 func TestNextAddress(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -102,7 +102,7 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-// hold replaces the browser's clock with one that the test sets: localStorage.clock, in milliseconds.
+// hold replaces the browser's clock with localStorage.clock, in milliseconds, which the test sets.
 func (b *tab) hold() {
 	b.Helper()
 	b.must("hold the clock", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -111,7 +111,7 @@ func (b *tab) hold() {
 	}))
 }
 
-// pass lets time pass on the browser's clock.
+// pass advances the browser's clock.
 func (b *tab) pass(seconds string) {
 	b.Helper()
 	b.must("let time pass", chromedp.Evaluate(`localStorage.clock = +(localStorage.clock || 0) + 1000 * `+seconds+`; 0`, nil))
@@ -121,8 +121,8 @@ func (b *tab) pass(seconds string) {
 const focused = `document.activeElement.querySelector(".what")?.textContent || "none"`
 
 // TestBrowserDone checks the key e. In the list, the focus must move to the row that takes the place of the finished
-// one. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
-// with an unsent answer. The key must ignore key repeat, and j must stop at the end.
+// row. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
+// with an unsent answer. The key must ignore key repeat, and j must stop at the end of the list.
 func TestBrowserDone(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

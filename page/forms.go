@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Each form is handled only once. A second click gets the same response as the first. The response to a form redirects
-// to a view that shows what was done (outcome) and offers to undo it.
+// Each form is handled only once. A second click gets the same response as the first. The response redirects the
+// browser to a view that shows what was done (outcome) and offers to undo it.
 
 // formsKept is the number of handled forms to remember.
 const formsKept = 1000
@@ -28,7 +28,7 @@ const formsKept = 1000
 // forms contains the most recently handled forms. It is safe for concurrent use.
 type forms struct {
 	mu  sync.Mutex
-	by  map[formSum]*handling // by URL and content; a changed form is a new one
+	by  map[formSum]*handling // by URL and content; a changed form counts as a new one
 	old []formSum             // keys of by, oldest first
 }
 
@@ -41,7 +41,7 @@ type handling struct {
 	err  error
 }
 
-// errBroken is the error for later copies of a form if do panicked while handling the first one.
+// errBroken is the result for later copies of a form if do panicked while handling the first copy.
 var errBroken = errors.New("handling of the same form was interrupted")
 
 // handleOnce calls do for the first copy of a form and returns the same result for later copies. A refused form may be
@@ -79,9 +79,9 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm is the maximum size in bytes of a form without its files. The largest message fits in it even if escaped.
-// maxUpload is the maximum size of the form's files. Up to inMemory bytes are kept in memory, and the rest in temporary
-// files.
+// maxForm is the maximum size in bytes of a form without its files. Even the largest message fits in it when escaped.
+// maxUpload is the maximum size of the form's files. Up to inMemory bytes are kept in memory, and the rest in
+// temporary files.
 const (
 	maxForm   = 12 << 20
 	maxUpload = attachment.MaxTotal
@@ -112,7 +112,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return errNoWrite
 		}
 		handle := func() (string, error) {
-			if v.p == nil { // do makes the user an agent in each project that the form concerns
+			if v.p == nil { // do makes the user an agent in each of the form's projects
 				return do(v)
 			}
 			if err := v.becomeAgent(); err != nil {
@@ -178,15 +178,15 @@ func (v *view) FormKey() string { return "page-" + rand.Text() }
 type outcome struct {
 	Text    string
 	Subject string   // subject of the affected message; "" if there are several messages or Text contains the subject
-	Undo    string   // URL that undoes it; "" if it cannot be undone
-	Readers []string // agents that had read it
+	Undo    string   // URL that undoes the operation; "" if it cannot be undone
+	Readers []string // agents that had read the message
 	Outside []string // recipients at other domains, who keep what they have received
 	Told    bool     // whether the readers were notified
 	Link    string   // URL of the sent message; "" if none was sent
 }
 
 // didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and
-// in which project. If there is no project, each message id contains its project: see byProject. The variable dones
+// in which project. If didIn is empty, each message id is preceded by its project: see byProject. The variable dones
 // contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
@@ -265,7 +265,7 @@ func (v *view) done(what, of string) *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message, or of an undone message whose content was kept. If there is neither, it
+// subjectOf returns the subject of a message, even of an undone message if its content was kept. Otherwise, it
 // returns "".
 func (v *view) subjectOf(id string) string {
 	each, err := v.byProject([]string{id})
@@ -282,7 +282,8 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent adds to d who received the message, and whether sending it acknowledged the message being answered.
+// tellSent adds to d the recipients of a sent message, and whether sending it acknowledged the message that it
+// answers.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {
@@ -305,13 +306,13 @@ func (v *view) tellSent(d *outcome, id string) {
 }
 
 // saidAt returns path with a URL parameter that contains one of the page's own sentences. The sentence is signed, so
-// that links made by others cannot make a view show their text.
+// that nobody else can create a link that makes a view show another text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying returns the URL to with parameters that say what was done to a message, and who had read it or received it
-// at another domain. The parameters are signed, like the one from saidAt.
+// saying adds parameters to a URL. The parameters say what was done to a message, and which recipients had read it or
+// received it at another domain. They are signed, as in saidAt.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, v.Slug(), joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// historyMost is the maximum number of entries in a history, which shows the newest ones. patchMost is the maximum
-// number of bytes of changes that a history shows line by line.
+// historyMost is the number of newest entries that a history shows. patchMost is the maximum number of bytes of
+// changes that it shows line by line.
 const (
 	historyMost = 100
 	patchMost   = 100_000
@@ -19,8 +19,8 @@ const (
 type historyShown struct {
 	ID      string
 	Subject string // "" if the message is gone
-	Link    string // to the message if it still exists
-	Mine    bool   // the user did something to the message that can be undone
+	Link    string // URL of the message if it still exists
+	Mine    bool   // the user performed an operation on the message that can be undone
 	Entries []entryShown
 }
 
@@ -43,8 +43,8 @@ type diffLine struct {
 	Text string
 }
 
-// history shows what was done to a message according to Git, newest first. Without a session, it omits everything that
-// would reveal bcc recipients.
+// history shows the operations on a message from the Git history, newest first. Without a session, it omits
+// everything that would reveal bcc recipients.
 func (h *Page) history(v *view) error {
 	shown := historyShown{ID: v.r.PathValue("id")}
 	m, err := v.p.MessageHead(v.ctx(), shown.ID)
@@ -86,13 +86,13 @@ func (h *Page) history(v *view) error {
 	if err := v.in("threads", "History"); err != nil {
 		return err
 	}
-	v.Live = false // its content comes from Git
+	v.Live = false // the view's content comes from Git
 	return v.show("history", shown)
 }
 
-// showFile shows a changed file and, while there is room, its changed lines. A mark is fully described by its path and
-// time, and a new copy by the canonical file, so their lines are not shown. Without a session, lines of copies are
-// never shown, because a sender's copy contains the bcc recipients.
+// showFile shows a changed file and, if there is room, its changed lines. It does not show the lines of a mark, which
+// its path and time fully describe, or of a new copy, which equals the canonical file. Without a session, it never
+// shows lines of copies, because a sender's copy contains the bcc recipients.
 func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {

@@ -13,9 +13,9 @@ import (
 	"mailtree/page"
 )
 
-// TestBrowserHits checks that an opened hit keeps the list of hits next to it, and that j and k open the next and the
-// previous hit. For a refused query, a sentence must appear below the search field, and not the message that the
-// server is not responding.
+// TestBrowserHits checks that the list of hits stays next to an opened hit, and that j and k open the next and the
+// previous hit. If a query is refused, the reason must appear below the search field, rather than the message that
+// the server is not responding.
 func TestBrowserHits(t *testing.T) {
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Zebra one", "Horse", "Zebra two", "Zebra three"} {
@@ -41,8 +41,8 @@ func TestBrowserHits(t *testing.T) {
 	b.expect("true", `String(document.getElementById("stale").hidden)`)
 }
 
-// TestBrowserLoads checks that a view is loaded once, compressed, and again only when mail arrives. The browser must
-// not load the style and the script again for the next view.
+// TestBrowserLoads checks that a view is loaded once, compressed, and is loaded again only when mail arrives. The
+// browser must not load the style sheet and the script again for the next view.
 func TestBrowserLoads(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"})
@@ -78,7 +78,7 @@ func TestBrowserLoads(t *testing.T) {
 	}
 }
 
-// TestBrowserUndo checks that z undoes one action after the other, and that the focus returns to the row of the
+// TestBrowserUndo checks that each press of z undoes one more action, and that the focus returns to the row of the
 // message.
 func TestBrowserUndo(t *testing.T) {
 	s := open(t, page.Config{})

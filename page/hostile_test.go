@@ -51,8 +51,7 @@ var hostile = []string{
 	`<object data="x"></object><embed src="x">`,
 }
 
-// TestHostile checks that no text from an agent becomes an element, a handler or a URL, wherever the text is
-// shown.
+// TestHostile checks that wherever text from an agent is shown, no part of it becomes an element, a handler or a URL.
 func TestHostile(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -79,7 +78,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestForeignFiles checks that a file that a user put into the tree is shown as safely as mail.
+// TestForeignFiles checks that a file that someone has put into the tree is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A refused form is shown again with its content. A browser does not fill in the form's files again, so the server
+// A refused form is shown again with its content. Because browsers do not restore the files in a form, the server
 // keeps them.
 
 // keptMost is the maximum number of bytes of files that are kept. The oldest files are dropped first.
@@ -23,7 +23,7 @@ type keptFile struct {
 // Bytes returns the size of the file.
 func (f keptFile) Bytes() int64 { return int64(len(f.data)) }
 
-// keptFiles returns the files named in the form that were kept when the form was refused.
+// keptFiles returns the files that the form refers to and that the server kept after an earlier refusal.
 func (v *view) keptFiles() (all []keptFile) {
 	h := v.page
 	h.mu.Lock()
@@ -48,7 +48,7 @@ func keeping(do func(*view) (to string, err error)) func(*view) (string, error) 
 	}
 }
 
-// keepFiles keeps the files in a form and returns them, along with files that are kept already. The result lost reports
+// keepFiles keeps the files in a form and returns them, along with the files already kept. The result lost reports
 // whether a file could not be kept.
 func (v *view) keepFiles() (all []keptFile, lost bool) {
 	all = v.keptFiles()

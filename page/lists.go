@@ -72,8 +72,8 @@ type fewNames struct {
 	More  int
 }
 
-// SyncReason returns the reason why the mail is not in sync with other machines. If it is in sync or the project is not
-// shared, SyncReason returns "".
+// SyncReason explains why the mail is not in sync with other machines. If it is in sync or the project is not shared,
+// SyncReason returns "".
 func (v *view) SyncReason() string { return v.p.Sync.State().String() }
 
 // problemsMost is the maximum number of invalid files in one view.

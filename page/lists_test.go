@@ -15,7 +15,7 @@ import (
 
 var nextLink = regexp.MustCompile(`<a rel="next" href="([^"]+)">`)
 
-// follow returns all pages of a list: the view itself and the pages reached by following the links to the next page.
+// follow returns all pages of a list, which it loads by following the links to the next page.
 func (b *browser) follow(view string) (pages []string) {
 	b.Helper()
 	path, _, _ := strings.Cut(view, "?")
@@ -33,7 +33,8 @@ func (b *browser) follow(view string) (pages []string) {
 	return nil
 }
 
-// TestThreads checks that the list contains each thread once, with its own subject and with counts of all its messages.
+// TestThreads checks that the list contains each thread once, with the thread's subject and with counts that include
+// all of its messages.
 func TestThreads(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	for i := range 60 {
@@ -63,7 +64,7 @@ func TestThreads(t *testing.T) {
 	contains(t, b.see(s.base+"/threads?q=zirconium"), "No matching threads.")
 }
 
-// TestIcon checks that the icon is also served at its traditional URL.
+// TestIcon checks that the icon can also be loaded from /favicon.ico.
 func TestIcon(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	res, _ := s.browser().get("/favicon.ico")
@@ -88,8 +89,8 @@ func TestAllMail(t *testing.T) {
 	}
 }
 
-// TestActivity checks that the activity spans several pages and shows each operation once, and that an
-// acknowledgement is not also shown as reading.
+// TestActivity checks that all pages of the activity together show each operation exactly once, and that
+// acknowledging a message is not also shown as reading it.
 func TestActivity(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -123,7 +124,7 @@ func TestActivity(t *testing.T) {
 	contains(t, bobs[1], "joined", `<a href="?agent=Bob" aria-current="true">`)
 }
 
-// TestActivityWindow checks a view in which none of the newest changes are by the chosen agent. The view must say how
+// TestActivityWindow checks the activity of an agent that caused none of the newest changes. The view must say how
 // far back it has read, and link to older changes.
 func TestActivityWindow(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
@@ -145,8 +146,8 @@ func TestActivityWindow(t *testing.T) {
 	contains(t, pages[1], "joined")
 }
 
-// TestSearch checks that a search says how many messages it has found, shows the matches without markup, and does not
-// show anything twice.
+// TestSearch checks that the results of a search say how many messages were found, show the matches without markup,
+// and show nothing twice.
 func TestSearch(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -171,8 +172,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestFoundThreads checks that a search shows each thread once, with the lines that match, and that its rows open the
-// threads next to the hits. A refused query must be a sentence next to the search field.
+// TestFoundThreads checks that a search shows each thread once, with the lines that match, and that a row opens its
+// thread next to the hits. If a query is refused, the reason must appear next to the search field.
 func TestFoundThreads(t *testing.T) {
 	s := open(t, page.Config{})
 	var ids []string

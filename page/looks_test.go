@@ -39,7 +39,7 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a day's work. A question and a request for an acknowledgement are waiting for
+// story is a project in the middle of a working day. A question and a request for an acknowledgement are waiting for
 // pat, other agents owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
 // invalid.
 type story struct {
@@ -74,7 +74,7 @@ func tell(t *testing.T) *story {
 	return s
 }
 
-// early creates the events of the story's first two hours.
+// early creates the mail and claims of the story's first two hours.
 func (s *story) early() {
 	plan := s.send("GreenCastle", maildir.Draft{
 		To:       []string{"BlueLake", "RedStone"},
@@ -105,7 +105,7 @@ func (s *story) early() {
 	s.clock.pass(20 * time.Minute)
 }
 
-// late creates the events of the story's last hour and a half.
+// late creates the mail and claims of the story's last hour and a half.
 func (s *story) late() {
 	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
@@ -164,7 +164,7 @@ func (s *story) acknowledge(agent, id string) {
 	}
 }
 
-// foreign saves a file that is not mail.
+// foreign saves a file that is not a valid mail file.
 func (s *story) foreign(path, text string) {
 	file := filepath.Join(s.p.Dir(), path)
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -178,7 +178,7 @@ func (s *story) foreign(path, text string) {
 	}
 }
 
-// views returns the URLs of all views of the story's project, each of which has something to show.
+// views returns the URLs of all views of the story's project. Each of these views has some content.
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/thread/" + s.asked, "/search", "/search?q=users", "/search?q=zirconium", "/compose",
@@ -191,14 +191,14 @@ func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}})
 }
 
-// shape sets the width of the window.
+// shape sets the width of the browser window.
 func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width, 800) }
 
 var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
 
-// TestBrowserLooks checks that each view fits in 360 pixels and follows the preference for a dark theme, and that axe
-// finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. With -pictures, it
-// also writes the pictures in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
+// TestBrowserLooks checks that each view fits into a width of 360 pixels and follows the preference for a dark theme,
+// and that axe finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. With
+// -pictures, it also writes the pictures in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})
@@ -247,16 +247,17 @@ func TestBrowserLooks(t *testing.T) {
 	b.expect("wide", wide)
 }
 
-// small lists the controls that are hard to tap, that is, less than 40 pixels high and outside a line of text.
+// small is a script that lists the controls that are hard to tap: less than 40 pixels high and outside a line of
+// text.
 const small = `[...document.querySelectorAll("a, button, summary, select, input:not([type=hidden], [type=checkbox]), label:has([type=checkbox])")]
 	.filter(e => e.checkVisibility() && !e.closest(".body, .skip, .done") && e.getBoundingClientRect().height < 40)
 	.map(e => e.outerHTML.slice(0, 80) + " " + e.getBoundingClientRect().height).join("\n")`
 
-// aligned reports whether the times in a list are aligned in a single column.
+// aligned is a script that reports whether the times in a list are aligned in a single column.
 const aligned = `new Set([...document.querySelectorAll(".row > time")].map(e => Math.round(e.getBoundingClientRect().right))).size < 2
 	? "aligned" : "the times end in several columns"`
 
-// wide reports whether a view without a menu is as wide as the window.
+// wide is a script that reports whether a view without a menu is as wide as the window.
 const wide = `document.querySelector("main").offsetWidth > 1000 ? "wide" : "main is " + document.querySelector("main").offsetWidth`
 
 // readAxe returns the axe-core script, or "" if it is not installed.
@@ -277,7 +278,7 @@ func readAxe(t *testing.T) string {
 const findings = `axe.run(document, {resultTypes: ["violations"]}).then(r =>
 	r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.target.join(" ") + ": " + n.failureSummary)).join("\n"))`
 
-// audit runs axe-core on the view.
+// audit fails the test if axe-core finds a problem in the view.
 func (b *tab) audit(axe, what string) {
 	b.Helper()
 	if axe == "" {

@@ -27,10 +27,10 @@ type menu struct {
 type nowShown struct {
 	Name, State string
 	Doing       string // "edits" or "claims"; "" if the state matters more
-	File        string // the file that it edits, or the pattern that it claimed last
+	File        string // the file that the agent is editing, or the pattern that it claimed last
 }
 
-// Short returns the end of the file's path.
+// Short returns the last element of File, with its folder if the element is a pattern.
 func (n nowShown) Short() string {
 	dir, file := path.Split(n.File)
 	if strings.Contains(file, "*") && dir != "" {
@@ -39,10 +39,10 @@ func (n nowShown) Short() string {
 	return file
 }
 
-// nowMost is the maximum number of agents in the rail. The most recently active ones are shown.
+// nowMost is the maximum number of agents shown in the rail, which are the most recently active ones.
 const nowMost = 12
 
-// Waiting returns the number of threads that need something from the user or are new to the user.
+// Waiting returns the number of prompts, and of threads that need something from the user or are new to the user.
 func (m *menu) Waiting() int {
 	if m.Waits == nil {
 		return 0
@@ -50,8 +50,8 @@ func (m *menu) Waiting() int {
 	return len(m.Waits.Prompts) + m.Waits.Totals.Blocked + m.Waits.Totals.Questions + m.Waits.Totals.New
 }
 
-// Blocked returns what the user can be notified about, as JSON: for each prompt and each thread that is blocked on the
-// user, an id, a line of text, and the URL that shows it.
+// Blocked returns, as JSON, the items about which the browser can notify the user: the prompts, and the threads that
+// are blocked on the user. Each item has an id, a line of text, and the URL of its view.
 func (v *view) Blocked() string {
 	all := [][3]string{}
 	if w := v.Menu.Waits; w != nil && v.Signed {
@@ -103,8 +103,8 @@ func (h *Page) more(v *view) error {
 	return v.show("more", nil)
 }
 
-// now returns the most recently active agents, except the user, along with the files that they edit or claim. Agents
-// that ask for permission come first.
+// now returns the most recently active agents, except the user, along with the files that they are editing or
+// claiming. Agents that ask for permission come first.
 func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown) {
 	agents = slices.DeleteFunc(slices.Clone(agents), func(a index.AgentRow) bool { return a.Name == v.Me })
 	is := map[string]string{} // the agents' states
@@ -133,7 +133,7 @@ func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown)
 				n.Doing, n.File = "claims", c.Pattern
 			}
 		}
-		for _, e := range slices.Backward(edits) { // oldest first, so the newest wins
+		for _, e := range slices.Backward(edits) { // from the oldest to the newest, so the newest wins
 			if e.Agent == n.Name && n.State != asking && n.State != held {
 				n.Doing, n.File = "edits", e.Path
 			}
@@ -143,7 +143,8 @@ func (v *view) now(agents []index.AgentRow, claims []claim.Row) (all []nowShown)
 	return all
 }
 
-// mailbox identifies a user's mail in a project, either as the user sees it, or as it is shown without a session.
+// mailbox identifies a user's mail in a project, either as the signed-in user sees it or as it is shown without a
+// session.
 type mailbox struct {
 	p  *maildir.Project
 	me string
@@ -154,14 +155,14 @@ type mailbox struct {
 // keptWaits caches the items that are waiting for a user. Reading them takes tens of milliseconds in a large project,
 // so all views of a user share the result. The cache is safe for concurrent use.
 type keptWaits struct {
-	mu    sync.Mutex      // held while reading: views requested in the meantime share the result
-	bell  <-chan struct{} // rings when the project has changed since the last read
+	mu    sync.Mutex      // held while reading, so that views requested in the meantime share the result
+	bell  <-chan struct{} // closed when the project has changed since the last read
 	tick  int64           // the tick when the last read began
 	waits *maildir.Waits
 }
 
-// waitsLast is the number of ticks for which a read stays valid if the project does not change. There is a limit
-// because agents can get stuck or become idle without any event.
+// waitsLast is the number of ticks for which a cached result stays valid if the project does not change. There is a
+// limit because agents can get stuck or become idle without any event.
 const waitsLast = 10
 
 // waitsOf returns the cache for the view's user. If there is none yet, it creates an empty one.
@@ -176,7 +177,7 @@ func (h *Page) waitsOf(v *view) *keptWaits {
 }
 
 // read returns the items that are waiting for the user. If the project has not changed, the result may be up to lasts
-// ticks old. For a request for part of a view, the result may date from any time since the requested tick.
+// ticks old. If the request asks for part of a view, the result may date from any time since the tick in the request.
 func (k *keptWaits) read(v *view, lasts int64) (*maildir.Waits, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

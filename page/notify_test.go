@@ -11,8 +11,9 @@ import (
 	"mailtree/page"
 )
 
-// TestBrowserNotify checks that the browser notifies the user only after Notify me was chosen, and only about mail
-// that is blocked on the user. It must do so once per message, and never for the thread in view.
+// TestBrowserNotify checks that the browser notifies the user only after the user has chosen Notify me, and only
+// about mail that is blocked on the user. It must notify the user once per message, and never about the thread in
+// view.
 func TestBrowserNotify(t *testing.T) {
 	s := open(t, page.Config{})
 	send := func(subject, importance string) string {

@@ -55,8 +55,9 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// TestThread checks that read messages are folded, and that the newest message and messages that ask for something are
-// open. Only answers to a message that has several answers may be indented. A phrase must say who has read a message.
+// TestThread checks that messages that have been read are folded, and that the newest message and messages that ask
+// for something are open. Only answers to a message that has several answers may be indented. A phrase must say who
+// has read a message.
 func TestThread(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})

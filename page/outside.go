@@ -18,8 +18,8 @@ func (v *view) Outside(party string) bool {
 	return strings.Contains(party, "@") && !v.page.cfg.Store.InAnotherProject(party)
 }
 
-// rawEmail returns the attachment that contains a whole email, which is the message's last one, or nil if the message
-// is not an email.
+// rawEmail returns the attachment that contains the original email, which is the last one, or nil if the message was
+// not an email.
 func rawEmail(m *index.MessageRow) *format.Attachment {
 	last := len(m.Attachments) - 1
 	if m.Door != format.DoorGateway || last < 0 || m.Attachments[last].MediaType != "message/rfc822" {
@@ -31,7 +31,7 @@ func rawEmail(m *index.MessageRow) *format.Attachment {
 // Files returns the attachments that are shown below the message.
 func (m messageShown) Files() []format.Attachment { return m.split(false) }
 
-// RawParts returns the attachments from which the server made an email's text: the email itself and its HTML.
+// RawParts returns the attachments from which the server derived the message's text: the original email and its HTML.
 func (m messageShown) RawParts() []format.Attachment { return m.split(true) }
 
 func (m messageShown) split(raw bool) (all []format.Attachment) {
@@ -52,8 +52,8 @@ const (
 	mostSenderName = 80
 )
 
-// senderName returns the name that the sender of an email has chosen, or "" if there is none. A name that looks like
-// an address is not returned, because it might be mistaken for the sender's own address.
+// senderName returns the display name that the sender of an email has chosen, or "" if there is none. It omits a name
+// that looks like an address, because it might be mistaken for the sender's real address.
 func (v *view) senderName(m *index.MessageRow) string {
 	raw := rawEmail(m)
 	if raw == nil {
@@ -84,8 +84,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// foldQuote splits a plain text before the quote at its end, which is folded like a quote in Markdown. If there is no
-// text before that quote, or the text does not end in a quote, quote is "".
+// foldQuote splits a plain text into the part before its trailing quote, and the quote, which the page folds like a
+// quote in Markdown. If the text does not end in a quote or consists only of a quote, quote is "".
 func foldQuote(body string) (text, quote string) {
 	lines := strings.SplitAfter(body, "\n")
 	at := len(lines)
@@ -102,13 +102,13 @@ func foldQuote(body string) (text, quote string) {
 	return text, strings.Join(lines[at:], "")
 }
 
-// Text returns a message's text before the quote at its end, if it is shown as plain text.
+// Text returns the part of a message's plain text before the quote at its end.
 func (m messageShown) Text() string {
 	text, _ := foldQuote(m.Body)
 	return text
 }
 
-// Quote returns the quote at the end of a message's text, if it is shown as plain text, or "" if there is none.
+// Quote returns the quote at the end of a message's plain text, or "" if there is none.
 func (m messageShown) Quote() string {
 	_, quote := foldQuote(m.Body)
 	return quote

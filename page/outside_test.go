@@ -11,8 +11,8 @@ import (
 	"mailtree/page"
 )
 
-// TestOutside checks how mail from another domain is shown: with the sender's name, address and the word "outside",
-// with its raw parts in the menu, and with a folded quote. A reply goes to the sender, unless the user selects more
+// TestOutside checks that mail from another domain is shown with the sender's name and address, the word "outside",
+// its raw parts in the menu, and a folded quote. A reply must go only to the sender unless the user selects more
 // recipients.
 func TestOutside(t *testing.T) {
 	s := open(t, page.Config{})

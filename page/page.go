@@ -1,10 +1,10 @@
-// Package page shows users their mail in a browser: waiting items, mailboxes, threads, agents, and claims. It has no
-// rules of its own. It calls maildir and shows the results.
+// Package page shows users their mail in a browser: waiting items, mailboxes, threads, agents, and claims. It decides
+// nothing itself: it calls maildir and shows the results.
 //
 //   - Every view has a URL, works without scripts, and is rendered from one template in templates/.
 //   - On loopback, reading requires no session unless Config.Closed is set. Writing always
 //     requires a session (session.go).
-//   - Text from agents is data. Names and subjects are escaped and isolated from the writing direction of the
+//   - Text from agents is data. Names and subjects are escaped, and their writing direction cannot affect the
 //     surrounding text. Bodies go through maildir/markdown, which renders and cleans them (body.go). No view loads
 //     anything from other sites, and Content-Security-Policy enforces that.
 //   - The page's own script replaces the part of a view that has changed (static/script.js, stream.go).
@@ -31,19 +31,19 @@ import (
 	"mailtree/maildir/media"
 )
 
-// Config says whose mail is shown and to whom. Store is required.
+// Config says which mail is shown, and to which users. Store is required.
 type Config struct {
 	Store   *maildir.Store
 	Person  string             // the user shown without a session; if "", no inbox is shown without one
-	Closed  bool               // whether reading requires a session too
+	Closed  bool               // whether reading also requires a session
 	Explain func(error) string // returns the text for a refusal; if nil, refusals keep their own text
 	Nudge   NudgeFunc          // if nil, agents cannot be woken from the page
 	Now     func() time.Time   // if nil, time.Now
 	Log     *slog.Logger       // if nil, log lines are discarded
 }
 
-// NudgeFunc wakes an agent for its unread mail. It calls told for each of the agent's sessions that it has tried to
-// wake. If the session was notified, why is "".
+// NudgeFunc wakes an agent for its unread mail. It calls told once for each of the agent's sessions that it has tried
+// to wake. If the session was notified, why is "".
 type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
 // Page serves the views. Use New to create one. A Page is safe for concurrent use.
@@ -155,12 +155,12 @@ const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect
 func protect(header http.Header) {
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "same-origin") // with no-referrer, forms would come from the origin "null"
+	header.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers would send forms with the origin "null"
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// view converts a function that shows a view into a handler. While the view is being built, it may hold up to takes
+// view converts a function that shows a view into a handler. While the view is being built, it may use up to takes
 // bytes of memory.
 func (h *Page) view(takes int64, show func(*view) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -297,7 +297,7 @@ func (v *view) showAs(status int, name string, data any) error {
 }
 
 // fragmentHeader is the request header that asks for only the part of a view that the script replaces. Its value is
-// the tick since which the view has changed, or 1 for the current state.
+// the tick at which the view changed, or 1 to request the current state.
 const fragmentHeader = "Mailtree-Fragment"
 
 // goTo responds with a redirect to a view.
@@ -308,7 +308,7 @@ func (v *view) goTo(path string) error {
 
 func (v *view) ctx() context.Context { return v.r.Context() }
 
-// box returns the user's mail in the view's project.
+// box returns the user's mailbox in the view's project.
 func (v *view) box() *maildir.Box { return v.p.Box(v.Me, v.origin()) }
 
 // origin describes how the user's messages reached the server.

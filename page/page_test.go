@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the web page of a store. The store has one project, in which Ann, Bob and a user, pat, work.
+// site is the web page of a store. The store has one project, with the agents Ann and Bob and the user pat.
 type site struct {
 	*testing.T
 	page  *page.Page
@@ -86,7 +86,7 @@ type browser struct {
 
 func (s *site) browser() *browser { return &browser{site: s} }
 
-// person returns pat's browser, in which pat has opened a sign-in link.
+// person returns a browser in which pat is signed in.
 func (s *site) person() *browser {
 	b := s.browser()
 	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
@@ -124,7 +124,7 @@ func (b *browser) get(path string) (*http.Response, string) {
 	return b.do(r)
 }
 
-// see requests a view that must exist.
+// see returns the text of a view, which must exist.
 func (b *browser) see(path string) string {
 	b.Helper()
 	res, text := b.get(path)
@@ -151,7 +151,7 @@ func (b *browser) post(path string, form url.Values, head ...string) (*http.Resp
 
 var hidden = regexp.MustCompile(`<input type="(?:hidden" name="(\w+)" value="([^"]*)">|checkbox" name="(to|cc|kept)" value="([^"]*)" checked)`)
 
-// form returns the values of the hidden fields and of the chips in a view.
+// form returns the values of the hidden fields and of the recipient chips in a view.
 func (b *browser) form(path string) url.Values {
 	b.Helper()
 	values := url.Values{}
@@ -174,8 +174,8 @@ func contains(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// TestViews checks that every view shows the store's content, with and without a session, and does not load anything
-// from other sites.
+// TestViews checks that every view shows its content, with and without a session, and does not load anything from
+// other sites.
 func TestViews(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
@@ -224,7 +224,7 @@ func TestViews(t *testing.T) {
 	}
 }
 
-// TestThreadNames checks that every thread id results in a working URL.
+// TestThreadNames checks that the URL of a thread works for every thread id.
 func TestThreadNames(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -239,7 +239,8 @@ func TestThreadNames(t *testing.T) {
 	}
 }
 
-// TestSize checks that the first screen, including style and script, is at most 46 kB, and the script at most 16 KiB.
+// TestSize checks that the first view, including the style sheet and the script, is at most 46 kB, and the script at
+// most 16 KiB.
 func TestSize(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -249,7 +250,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that missing things and invalid requests are refused with a sentence.
+// TestRefusals checks that invalid requests, and requests for missing things, are refused with a sentence.
 func TestRefusals(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.browser()
@@ -299,8 +300,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReply checks that a user can reply, that a second click does not send anything, and that a user vouches for the
-// message.
+// TestReply checks that a user can reply, that a second click does not send another message, and that the reply is
+// verified as the user's.
 func TestReply(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -324,8 +325,8 @@ func TestReply(t *testing.T) {
 	}
 }
 
-// TestReplyToAll checks that a reply to all does not reach any recipient twice. The reply must not go to the user, even
-// if the message contains the user's address. If the author is at another domain, only the author is selected.
+// TestReplyToAll checks that a reply to all does not reach any recipient twice. The reply must not go to the user,
+// even if the message lists the user's address. If the author is at another domain, only the author must be selected.
 func TestReplyToAll(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -346,8 +347,8 @@ func TestReplyToAll(t *testing.T) {
 	contains(t, b.see(s.base+"/thread/hand"), `name="to" value="eve@example.net" checked data-sole`, `name="cc" value="Ann">`)
 }
 
-// TestReplyRecipients checks that a reply keeps the message's CC recipients, as a reply at the command line does, and
-// goes only to selected recipients. If no recipient is selected, the reply must be refused.
+// TestReplyRecipients checks that a reply keeps the message's CC recipients, as a reply from the command line does,
+// and goes only to selected recipients. If no recipient is selected, the reply must be refused.
 func TestReplyRecipients(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob", "pat"}, Subject: "s", Body: "b"})
@@ -375,7 +376,7 @@ func TestReplyRecipients(t *testing.T) {
 	}
 }
 
-// TestWrites checks that each form does what it says on behalf of the session's user.
+// TestWrites checks that each form performs its action on behalf of the session's user.
 func TestWrites(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -464,8 +465,8 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestFormAgain checks that a refused message is not lost: the form is shown again with its content and the reason for
-// the refusal, and can be sent from there.
+// TestFormAgain checks that a refused message is not lost. The form must be shown again with its content and the
+// reason for the refusal, and can then be sent.
 func TestFormAgain(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

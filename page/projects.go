@@ -31,7 +31,8 @@ func (h *Page) all(v *view) (err error) {
 
 const allTitle = "All projects"
 
-// othersLast is the number of ticks for which the counts of a project stay valid if the project does not change.
+// othersLast is the number of ticks for which the cached items of other projects stay valid if the project does not
+// change.
 const othersLast = 300
 
 // waitsIn returns the items that are waiting for the user in a project.
@@ -47,7 +48,7 @@ func (v *view) of(p *maildir.Project) *view {
 	return &of
 }
 
-// inside returns the view for the project with the given slug, or for all projects if slug is "".
+// inside returns a copy of the view for the project with the given slug, or for all projects if slug is "".
 func (v *view) inside(slug string) (*view, error) {
 	if slug == "" {
 		all := *v
@@ -61,7 +62,7 @@ func (v *view) inside(slug string) (*view, error) {
 	return v.of(p), nil
 }
 
-// inOne contains messages of one project, and the view for that project.
+// inOne contains a view for one project and the ids of messages in that project.
 type inOne struct {
 	*view
 	ids []string
@@ -91,7 +92,7 @@ func (v *view) byProject(ids []string) (each []*inOne, err error) {
 }
 
 // idsIn returns the ids of a project's messages in the form that byProject reads. If slug is "", the ids are for a
-// view of that project; otherwise, for a view of all projects.
+// view of the project itself. Otherwise, they are for a view of all projects.
 func idsIn(slug string, ids []string) (all []string) {
 	for _, id := range ids {
 		if slug != "" {
@@ -102,7 +103,7 @@ func idsIn(slug string, ids []string) (all []string) {
 	return all
 }
 
-// diagnostics contains the inconspicuous lines below a list, one for each kind of event that needs no answer from the
+// diagnostics contains the small lines below a list, one for each kind of event that does not need an answer from the
 // user.
 type diagnostics struct {
 	*view
@@ -112,8 +113,8 @@ type diagnostics struct {
 	Files   int          // number of invalid files
 }
 
-// stoppedLine shows one of the agents that claims have stopped. asleepLine shows an agent that cannot be woken. The
-// view is that of the agent's project, and More is the number of other such agents.
+// stoppedLine shows one of the agents that claims have stopped. asleepLine shows one of the agents that cannot be
+// woken. The view is for the agent's project, and More is the number of other such agents.
 type (
 	stoppedLine struct {
 		*view
@@ -131,7 +132,7 @@ type (
 // Any reports whether there is something to show.
 func (q *diagnostics) Any() bool { return q.Stopped != nil || q.Asleep != nil || q.Files > 0 }
 
-// Quiet returns the diagnostics of the projects in the list. A project that cannot be read now is left out.
+// Quiet returns the diagnostics of the projects in the list. It omits projects that currently cannot be read.
 func (v *view) Quiet() *diagnostics {
 	q := &diagnostics{view: v}
 	for _, p := range v.listed() {
@@ -168,7 +169,7 @@ func (v *view) listed() []*maildir.Project {
 	return []*maildir.Project{v.p}
 }
 
-// ListAction returns the URL of an action on rows of the list.
+// ListAction returns the URL for an action on rows of the list.
 func (v *view) ListAction(name string) string {
 	if v.list() == inAll {
 		return inProject("", name)
@@ -201,11 +202,11 @@ func (v *view) Slug() string {
 type chosen struct {
 	projectShown
 	Current bool
-	Waiting int // number of threads that need something from the user or are new to the user
+	Waiting int // number of prompts, and of threads that need something from the user or are new
 }
 
-// Chooser returns the projects that the user can choose from. If there are several, the first entry is all of them. A
-// project that cannot be read now counts as having no waiting items.
+// Chooser returns the projects that the user can choose from. If there are several, the first entry stands for all of
+// them. A project that currently cannot be read counts as having no waiting items.
 func (v *view) Chooser() (entries []chosen) {
 	total := 0
 	for _, p := range v.page.cfg.Store.Projects() {

@@ -12,7 +12,8 @@ import (
 	"mailtree/page"
 )
 
-// asks makes an agent's client, which runs in a pane, ask for permission. The returned function ends the prompt.
+// asks makes an agent's client, which runs in the given pane, ask for permission. The returned function answers the
+// prompt.
 func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
 	s.Helper()
 	k := maildir.SessionKey{Client: "claude", ID: agent}
@@ -23,9 +24,9 @@ func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
 	return func() { s.p.Sessions.SetAsking(k, false, "") }
 }
 
-// TestPrompt checks the row of a permission prompt from a client that sends no text about the tool. The row must say
-// which agent's client is asking, and how to get to its tmux pane or, if it has no pane, to its folder. The row must
-// be counted, and its link must lead to the agent, where the same is shown.
+// TestPrompt checks the row for a permission prompt from a client that sends no text about the tool. The row must say
+// which agent's client is asking, and how to get to its tmux pane or, without a pane, to its folder. The menu must
+// count the row, and its link must lead to the agent, where the same information is shown.
 func TestPrompt(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

@@ -5,21 +5,20 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// saidFrom is the minimum number of messages in a thread that has a summary above it. saidMost is the maximum number
+// saidFrom is the minimum number of messages in a thread that is shown with a summary. saidMost is the maximum number
 // of lines in each part of the summary.
 const (
 	saidFrom = 5
 	saidMost = 3
 )
 
-// partShown contains the newest lines of one part of a thread's summary.
+// partShown contains the newest lines in one part of a thread's summary.
 type partShown struct {
 	summary.Part
 	More int // number of lines that are not shown
 }
 
-// said returns a thread's summary: what it asks, what was decided and what is open. If the summary is empty, said
-// returns nil.
+// said returns a thread's summary: questions, decisions and open points. If the summary is empty, said returns nil.
 func (v *view) said(thread string) (parts []partShown, err error) {
 	s, err := v.p.Condense(v.ctx(), thread)
 	if err != nil {
@@ -38,17 +37,17 @@ func (v *view) said(thread string) (parts []partShown, err error) {
 	return parts, nil
 }
 
-// pastMost is the maximum number of decisions, and also of open questions, in the catch-up.
+// pastMost is the maximum number of decisions, and of open questions, in the catch-up.
 const pastMost = 20
 
-// pastShown is what happened while the user was away.
+// pastShown is the catch-up: what happened while the user was away.
 type pastShown struct {
 	*maildir.CatchUp
 	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown
 }
 
-// catchUp adds what happened since the user last looked, for the pane next to the list. The script does not replace
-// that pane, so catchUp adds nothing to a request for part of a view.
+// catchUp adds what happened since the user's last visit, for the pane next to the list. The script does not replace
+// that pane, so catchUp adds nothing if the request asks for part of a view.
 func (v *view) catchUp() error {
 	since := v.lastLooked()
 	if v.r.Header.Get(fragmentHeader) != "" {

@@ -18,7 +18,7 @@ type searchShown struct {
 	Among  int  // number of newest matches that were ranked
 	Count  int  // number of all hits, up to countMost+1; 0 if unknown
 	Note   string
-	Status int // of the response if the query was refused; otherwise 0
+	Status int // HTTP status of the response if the query was refused; otherwise 0
 }
 
 // hitShown is a message found by a search.
@@ -37,7 +37,7 @@ const (
 // search shows the messages that a search finds, grouped by thread.
 func (h *Page) search(v *view) error { return v.showList(cmp.Or(v.Query(), "Search")) }
 
-// laySearch adds a page of the messages that a search finds. If the query is refused, it adds the reason.
+// laySearch adds a page of search results to the list. If the query is refused, it adds the reason instead.
 func (v *view) laySearch() error {
 	d := v.Desk
 	f := &d.Found
@@ -71,7 +71,8 @@ func (v *view) laySearch() error {
 	return err
 }
 
-// refusesQuery reports whether err is the refusal of a query. If so, the list shows the reason below the search field.
+// refusesQuery reports whether err means that the query was refused. If so, the list shows the reason below the
+// search field.
 func (v *view) refusesQuery(err error) bool {
 	for _, kind := range []error{maildir.ErrInvalid, maildir.ErrTooLarge, maildir.ErrNotFound} {
 		if errors.Is(err, kind) {
@@ -103,7 +104,7 @@ func (v *view) addHit(h *index.Hit) {
 	r.Hits = append(r.Hits, hitShown{*m, link + "#" + m.ID, snippet(h)})
 }
 
-// Counted returns a phrase that says how many messages were found.
+// Counted returns a phrase that states how many messages were found.
 func (s searchShown) Counted() string {
 	if s.Count > countMost {
 		return "More than " + counted(countMost, "message")
@@ -130,7 +131,8 @@ var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClos
 // line belongs to.
 var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may lack.
+// tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may not
+// contain.
 var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
 // imageData matches an image with embedded data, or the part of it that a fragment contains. The group is the image's

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// A session associates a browser with a user. It begins with a one-time link, which only the OS user who owns the store
-// can get, over the socket. A session exists only in a cookie. The server stores nothing, so sessions survive a
-// restart. Replacing the store's token ends all sessions.
+// A session associates a browser with a user. It begins with a one-time link, which only the OS user who owns the
+// store can request, over the socket. A session is stored only in a cookie, not on the server, so it survives a
+// restart of the server. Replacing the store's token ends all sessions.
 
 const (
 	linkLasts    = 10 * time.Minute
@@ -134,11 +134,11 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 	return s, true
 }
 
-// errNoWrite is the error for a form that was not sent by a page in a session.
+// errNoWrite is the error for a form that was not sent from a view in a session.
 var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
-// ownOrigin reports whether a form comes from a page at exactly this host and port, as far as the browser reports.
-// Another port belongs to another program.
+// ownOrigin reports whether a form comes from a page at exactly this host and port, as far as the browser reports
+// that. Another port belongs to another program.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

@@ -17,7 +17,8 @@ import (
 //go:embed static
 var static embed.FS
 
-// asset is a file that all views use. Its URL contains its version, so that browsers can cache it permanently.
+// asset is a file that views load, such as a script. Its URL contains its version, so that browsers can cache it
+// permanently.
 type asset struct {
 	data, zipped []byte
 	kind         string // its media type
@@ -57,7 +58,7 @@ func lean(text []byte) (kept []byte) {
 	return kept
 }
 
-// tight removes the spaces between the parts of a style sheet's rules.
+// tight removes unnecessary white space from the rules of a style sheet.
 var tight = strings.NewReplacer(" {\n", "{", " { ", "{", "; }", "}", " }", "}", "; ", ";", ": ", ":")
 
 // assetAt returns the URL of an asset, for use in templates.

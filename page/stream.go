@@ -16,13 +16,14 @@ import (
 	"mailtree/maildir"
 )
 
-// A stream tells the browser only that something has changed, and since which tick. The script then requests the view
+// A stream tells the browser only that something has changed, and at which tick. The script then requests the view
 // again (fragmentHeader) and replaces the parts that differ.
 //
 // Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number.
-// All views that are notified about the same tick then share a single read of the user's waiting items (keptWaits).
+// All views that are notified of the same tick then share a single read of the user's waiting items (keptWaits).
 
-// tickLasts is the minimum time between two events of a stream. It keeps open pages from slowing down senders.
+// tickLasts is the length of a tick, and thus the minimum time between two events. It keeps open pages from slowing
+// down senders.
 const tickLasts = time.Second
 
 // tickAt returns the tick that contains the time t.
@@ -46,7 +47,7 @@ func untilTick(t time.Time) time.Duration {
 }
 
 const (
-	streamBeat    = 20 * time.Second // silence before a beat, which tells the script that its page is up to date
+	streamBeat    = 20 * time.Second // time without events before a beat, which says that the page is current
 	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
@@ -71,7 +72,7 @@ func (h *Page) stream(v *view) error {
 	return nil
 }
 
-// changed returns a channel that is closed when one of the projects changes.
+// changed returns a channel that is closed when any of the projects changes.
 func changed(ctx context.Context, all []*maildir.Project) <-chan struct{} {
 	if len(all) == 1 {
 		return all[0].Changed()
@@ -91,8 +92,8 @@ func changed(ctx context.Context, all []*maildir.Project) <-chan struct{} {
 	return bell
 }
 
-// nextEvent waits for the bell, which rings when one of the projects changes, and then for the next tick. If nothing
-// changes, it waits for the next beat. It returns the event and the bell for later changes. If the browser or the
+// nextEvent waits for bell, which is closed when one of the projects changes, and then for the next tick. If nothing
+// changes, it waits for the next beat. It returns the event and a new bell for later changes. If the browser or the
 // server ends the connection, the event is "".
 func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan struct{}) (string, <-chan struct{}) {
 	beat := time.NewTimer(streamBeat)
@@ -116,20 +117,20 @@ func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan
 	}
 }
 
-// changeEvent returns the event that reports a change since a tick. The event's id is the current state.
+// changeEvent returns the event that reports a change at a tick. The event's id is the name of the current state.
 func changeEvent(state string, tick int64) string {
 	return fmt.Sprintf("id: %s\nevent: change\ndata: %d\n\n", state, tick)
 }
 
-// state is a name for the current state of a project. When the project changes, it gets a new state. Two equal names
-// mean that nothing has changed in between, so a browser that has loaded a view need not load it again when its
+// state gives the current state of a project a name. When the project changes, it gets a new name. If two names are
+// equal, nothing has changed in between, so a browser that has loaded a view does not have to load it again when its
 // stream begins.
 type state struct {
-	bell <-chan struct{} // rings when the project has changed
+	bell <-chan struct{} // closed when the project has changed
 	name string
 }
 
-// stateOf returns the name of the current state of projects.
+// stateOf returns a name for the current state of the given projects.
 func (h *Page) stateOf(of ...*maildir.Project) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,9 +29,9 @@ const (
 )
 
 // BenchmarkStream measures how much 50 open pages slow down senders of 500 messages per second. It alternates between
-// sending with and without open pages. "with-to-without" is the ratio of the mean times per send, and "cpu-to-without"
-// the ratio of the total CPU times. The pages belong to one user and show six views, which are reloaded whenever their
-// streams report a change. One operation is a round with open pages.
+// sending with and without open pages. "with-to-without" is the ratio of the mean times per send, and
+// "cpu-to-without" the ratio of the total CPU times. The pages belong to one user and show six views, which are
+// reloaded whenever their streams report a change. One benchmark operation is a round with open pages.
 func BenchmarkStream(b *testing.B) {
 	mail := bulk.Mail{Name: "page", Messages: 10_000, Linked: true, Git: true}
 	if bulk.Large() {
@@ -68,7 +68,7 @@ func BenchmarkStream(b *testing.B) {
 	with.each.Report(b, "with-")
 }
 
-// round contains the time that sending took in one or more rounds.
+// round contains the times measured in one or more rounds of sending.
 type round struct {
 	each bulk.Times
 	cpu  time.Duration
@@ -163,7 +163,7 @@ func (x *crowd) open() (shut func()) {
 	return func() { cancel(); reading.Wait(); client.CloseIdleConnections() }
 }
 
-// get requests a view or a part of one, and retries if the page is busy. It returns nil once the pages are closed.
+// get requests a view or part of a view, and retries if the server is busy. It returns nil once the pages are closed.
 func (x *crowd) get(ctx context.Context, client *http.Client, view, part string) *http.Response {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, x.url+view, nil)
 	if err != nil {
@@ -178,7 +178,7 @@ func (x *crowd) get(ctx context.Context, client *http.Client, view, part string)
 	case err != nil:
 		x.Error(view, err)
 		return nil
-	case res.StatusCode == http.StatusServiceUnavailable: // too many responses at once for this machine
+	case res.StatusCode == http.StatusServiceUnavailable: // too many concurrent responses for this machine
 		res.Body.Close()
 		waits.Pace(time.Second)
 		return x.get(ctx, client, view, part)

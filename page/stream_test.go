@@ -10,8 +10,8 @@ import (
 	"mailtree/page"
 )
 
-// TestStream checks that a browser gets an event for new mail in its project, and in any project if it shows all of
-// them.
+// TestStream checks that a browser gets an event for new mail in the project it shows, or in any project if it shows
+// all of them.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	if _, err := s.store.EnsureProject(t.Context(), "/code/front"); err != nil {
@@ -22,7 +22,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// hears checks that a stream reports new mail.
+// hears checks that the stream at the given path reports new mail.
 func (s *site) hears(path string) {
 	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, nil)
@@ -49,7 +49,7 @@ func (s *site) hears(path string) {
 	s.Errorf("the stream ends without an event: %v", lines.Err())
 }
 
-// TestFragment checks that the script gets only the part that it replaces, without the head.
+// TestFragment checks that the script gets only the part of the view that it replaces, without the HTML head.
 func TestFragment(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})

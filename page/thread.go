@@ -26,9 +26,9 @@ type threadShown struct {
 	Subject  string // subject of the first message
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
-	Later    string      // cursor of the next messages; "" at the end
+	Later    string      // cursor for the next messages; "" at the end
 	Asks     bool        // a message asks the user for an answer or an acknowledgement
-	Urgent   string      // importance of a message that is new or needs something; "" if normal
+	Urgent   string      // importance of a message that is new or asks for something; "" if normal
 	Reply    *draftShown // form below the thread; nil if there is none
 	Said     []partShown // summary of a long thread; nil if there is none
 }
@@ -38,14 +38,14 @@ type messageShown struct {
 	index.MessageRow
 	HTML   template.HTML   // if "", show Body as plain text
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
-	Depth  int             // indentation: how many messages above it in its chain of replies have siblings, at most 3
+	Depth  int             // indentation: how many messages in its chain of replies have siblings, at most 3
 	Open   bool            // shown in full rather than on one line
 	Asks   bool            // whether it asks the user for an answer or an acknowledgement
 	Status string          // status of the message's sender
 	Sender string          // the name that the sender at another domain has chosen; "" if none
 }
 
-// at returns the time when the newest message was created.
+// at returns the creation time of the newest message.
 func (t *threadShown) at() (at time.Time) {
 	for i := range t.Messages {
 		at = t.Messages[i].Created
@@ -93,7 +93,7 @@ func (h *Page) thread(v *view) error {
 	if err != nil {
 		return err
 	}
-	if page.Note != nil { // the path named a message in the thread
+	if page.Note != nil { // the path contained the id of a message in the thread
 		return v.goTo(v.at("thread", page.Thread) + v.With())
 	}
 	if err := v.in("thread", "Thread"); err != nil {
@@ -144,10 +144,10 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", &shown)
 }
 
-// fold prepares the messages of a thread. It opens messages that are new, messages that ask for something, and the
-// newest message. It returns the message that a reply by the user answers: the newest message that asks the user for
-// something. If there is none, it returns the newest message that the user received or wrote, and otherwise the newest
-// of all. If the thread is empty, it returns nil.
+// fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for
+// something, and the newest message. It returns the message that a reply by the user answers, which is the newest
+// message that asks the user for something. If there is none, it is the newest message that the user received or
+// wrote, or else the newest message of all. If the thread is empty, fold returns nil.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -206,10 +206,10 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	return answers, nil
 }
 
-// opens reports whether the request means that the user is opening the view: the user's browser follows a link or a
-// form on this page. Prefetches, requests by the script, and programs that have copied the cookie do not count, and
-// another site cannot make such a request. A view that is shown after a form does not count either, because the user
-// did not choose to open it.
+// opens reports whether the user is opening the view by following a link or sending a form on this page. Prefetches,
+// requests by the script, and requests by programs that have copied the cookie do not count, and another site cannot
+// make such a request. A view that is shown after a form was handled does not count either, because the user did not
+// choose to open it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
@@ -249,8 +249,8 @@ func (v *view) readAll(shown *threadShown) {
 	}
 }
 
-// Heard returns a phrase that says whether the other recipients have received and read a message. If there are no other
-// recipients, it returns "".
+// Heard returns a phrase that states whether the other recipients have received and read a message. If there are no
+// other recipients, it returns "".
 func (v *view) Heard(m messageShown) string {
 	var others []string
 	read, acked, lost := 0, 0, 0
@@ -294,8 +294,8 @@ func (v *view) Heard(m messageShown) string {
 	return "none of the " + strconv.Itoa(all) + " has read it"
 }
 
-// Blind returns the bcc recipients of a message as far as the user may see them: the user, or all of them if the
-// message is the user's own.
+// Blind returns the bcc recipients of a message that the user may see: all of them if the user wrote the message, and
+// otherwise only the user.
 func (v *view) Blind(m messageShown) []string {
 	switch {
 	case len(m.To)+len(m.CC) == 0:
@@ -356,7 +356,7 @@ func (h *Page) file(v *view) error {
 	return v.writeFile(f, filepath.Base(f.Path))
 }
 
-// These types make up the Atom feed of a thread (RFC 4287).
+// These types define the Atom feed of a thread (RFC 4287).
 type (
 	atomFeed struct {
 		XMLName xml.Name    `xml:"http://www.w3.org/2005/Atom feed"`
@@ -423,7 +423,7 @@ func (h *Page) atom(v *view) error {
 	return nil
 }
 
-// rest returns the sentence to show after a truncated body, or "" if all of the body is shown.
+// rest returns the sentence to show after a truncated body, or "" if the whole body is shown.
 func (v *view) rest(m *index.MessageRow) string {
 	if m.BodyNext == 0 {
 		return ""

@@ -19,7 +19,7 @@ import (
 //go:embed templates
 var sources embed.FS
 
-// view is one response. It contains the data that all templates use and the template's own Data.
+// view is one response. It contains the data that all templates use, and Data, which is specific to the template.
 type view struct {
 	Title   string
 	Section string // entry in the menu
@@ -68,22 +68,22 @@ func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "comp
 // WithArchived reports whether the list includes archived mail.
 func (v *view) WithArchived() bool { return v.asked("archived") != "" }
 
-// inRow is a view together with one row of its list.
+// inRow is a view combined with one row of its list.
 type inRow struct {
 	*view
 	Row rowShown
 }
 
-// Row returns the view for a row of its list.
+// Row combines the view with a row of its list.
 func (v *view) Row(r rowShown) inRow { return inRow{v, r} }
 
-// in sets the fields that all views of a project have in common.
+// in sets the fields that all views of a project have in common, and counts the items in the menu.
 func (v *view) in(section, title string) error {
 	v.Section, v.Title, v.Live = section, title, true
 	return v.countMenu()
 }
 
-// Verified returns a phrase that says who vouches for a message.
+// Verified returns a phrase that states who vouches for a message.
 func (v *view) Verified(m index.MessageRow) string {
 	voucher, ok := v.page.cfg.Store.VerifiedIn(&m)
 	switch {
@@ -98,7 +98,7 @@ func (v *view) Verified(m index.MessageRow) string {
 // Left returns the time left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago t was, as a number and a letter.
+// Age returns how long ago t was, as a number and the letter of a unit.
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -168,7 +168,7 @@ func mixedScripts(name string) bool {
 }
 
 // templates returns the views' templates by name: each file in templates/, combined with base.html. The templates are
-// parsed when they are first used. Otherwise every start of the program, even as a hook, would spend time on parsing
+// parsed when they are first used. Otherwise, every start of the program, even as a hook, would spend time parsing
 // them.
 var templates = sync.OnceValue(parseTemplates)
 

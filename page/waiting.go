@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// desk is a list of threads. In wide windows, it is shown next to a thread that was opened from it.
+// desk is a list of threads. In a wide window, the list is also shown next to a thread that was opened from it.
 type desk struct {
 	In     string // the list, as a value of inList; "" for the list of waiting items
 	Title  string
@@ -26,12 +26,11 @@ type desk struct {
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Past   *pastShown  // what happened while the user was away; nil next to a thread and in a part of a view
+	Past   *pastShown  // what happened while the user was away; nil next to a thread and in part of a view
 }
 
-// inList is the URL parameter of a thread that says which list the user opened the thread from. Its value is one of
-// the other constants; without it, the thread was opened from the list of waiting items. The list's own parameters
-// follow.
+// inList is the URL parameter of a thread that says from which list the user opened the thread. Its value is one of
+// the other constants; without it, the list is that of waiting items. The list's own parameters follow.
 const (
 	inList    = "in"
 	inInbox   = "inbox"
@@ -54,7 +53,7 @@ func (v *view) list() string {
 	return map[string]string{v.at(inInbox): inInbox, v.at(inThreads): inThreads, v.at(inSearch): inSearch}[v.Path]
 }
 
-// With returns the query of a URL, with the parameters of the view's list and the given ones.
+// With returns the query of a URL that contains the parameters of the view's list and the given parameters.
 func (v *view) With(pairs ...string) string {
 	q := url.Values{}
 	for _, name := range listParams {
@@ -71,7 +70,7 @@ func (v *view) With(pairs ...string) string {
 // ListPath returns the URL of the list without its parameters.
 func (v *view) ListPath() string { return v.at(v.list()) }
 
-// ListLink returns the URL of the list that the thread was opened from.
+// ListLink returns the URL of the list from which the thread was opened.
 func (v *view) ListLink() string {
 	in := v.list()
 	if in == inAll {
@@ -90,18 +89,18 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // number of prompts and threads, listed or not, except a thread that stays because it is being read
+	Count     int // number of prompts and threads, listed or not; excludes a thread that stays because it is being read
 }
 
 // rowShown is one thread in the list.
 type rowShown struct {
 	maildir.WaitingThread
-	Outside    bool       // whether one of the people is at another domain
+	Outside    bool       // whether someone in the thread is at another domain
 	MorePeople int        // number of people not in People
 	Hits       []hitShown // the messages that a search has found
-	Count      string     // such as "2 unread"; "" if the list does not show that
+	Count      string     // such as "2 unread"; "" if the list does not show counts
 	Link       string
-	In         string // the name of the project, in a list of all projects
+	In         string // the name of the thread's project, in a list of all projects
 	Open       bool   // whether the thread is shown next to the list
 	Waits      bool   // whether something in the thread is waiting for the user
 	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
@@ -112,7 +111,7 @@ type rowShown struct {
 // IsDesk reports whether the list shows waiting items, of the project or of all projects.
 func (d *desk) IsDesk() bool { return d.In == "" || d.In == inAll }
 
-// waiting shows the items that are waiting for the user, and what has happened since the user last looked.
+// waiting shows the items that are waiting for the user, and what has happened since the user's last visit.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (v *view) showList(title string) error {
 	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)
 }
 
-// lay builds the list that the view shows. open is the thread next to the list, or nil.
+// lay builds the list that the view shows. The parameter open is the thread next to the list, or nil.
 func (v *view) lay(open *threadShown) (err error) {
 	d := &desk{In: v.list()}
 	v.Desk = d
@@ -209,12 +208,12 @@ func (v *view) layWaiting(w *maildir.Waits, open *threadShown) {
 	}
 }
 
-// isNew is the URL parameter that keeps a thread among the new mail.
+// isNew is the URL parameter that keeps an opened thread in the group of new mail.
 const isNew = "new"
 
 func urgent(importance string) bool { return importance == format.Urgent || importance == format.High }
 
-// opening returns the URL that opens a row's thread next to the list.
+// opening returns the URL that opens the row's thread next to the list.
 func (v *view) opening(r *rowShown) string {
 	q := url.Values{}
 	if v.Desk.In != "" {
@@ -227,7 +226,7 @@ func (v *view) opening(r *rowShown) string {
 	return strings.TrimSuffix(at+"?"+q.Encode(), "?") + "#" + r.Message
 }
 
-// row returns a thread's row in a group of the list.
+// row returns the row that a thread has in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
 	r.Link, r.Outside = v.opening(&r), slices.ContainsFunc(t.People, v.Outside)
@@ -310,8 +309,8 @@ func nextOf(list []rowShown) *rowShown {
 	return &list[at+1]
 }
 
-// nextLink returns the URL in the form's field "next" if a thread, possibly of another project, has that URL.
-// Otherwise it returns "".
+// nextLink returns the URL in the form's field "next" if it is the URL of an existing thread, possibly in another
+// project. Otherwise, it returns "".
 func (v *view) nextLink() string {
 	to, err := url.Parse(v.r.PostForm.Get("next"))
 	if err != nil || to.IsAbs() || to.Host != "" {
@@ -357,8 +356,8 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 	return v.saidAt(v.at(), "Dismissed. A problem that happens again is shown again."), nil
 }
 
-// These errors mean that a thread asks the user for something, so the user is not done with it. With errAsksThere,
-// other threads may already have been marked as read.
+// These errors mean that a thread asks the user for something, so the user cannot be done with it. If the error is
+// errAsksThere, other threads may already have been marked as read.
 var (
 	errAsks      = errors.New("the thread asks for an answer")
 	errAsksThere = errors.New("a thread of one of the projects asks for an answer")
@@ -394,7 +393,7 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
-// back returns the URL of the view that contained the form, or of the list if that is unknown.
+// back returns the URL of the view that contained the form, or the URL of the list if the view is unknown.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host || !strings.HasPrefix(from.Path, v.at()) || strings.HasPrefix(from.Path, "//") {
@@ -410,8 +409,8 @@ func (v *view) back() string {
 // awayAfter is how long a user must be inactive to be considered away.
 const awayAfter = 10 * time.Minute
 
-// lastLooked returns the time when the user last looked at the project before being away, or the zero time if that is
-// unknown. The browser stores this time in a cookie for the project, so each browser has its own.
+// lastLooked returns the time of the user's last visit to the project before the user went away, or the zero time if
+// it is unknown. The browser stores this time in a cookie for the project, so each browser has its own time.
 func (v *view) lastLooked() (looked time.Time) {
 	name := "looked-" + cookieName(v.r)
 	if v.p == nil {
@@ -441,7 +440,7 @@ func (v *view) lastLooked() (looked time.Time) {
 	return time.Unix(before, 0)
 }
 
-// counted returns a number of things as text, such as "2 messages".
+// counted returns a number with a noun, such as "2 messages".
 func counted(n int, what string) string {
 	if n != 1 {
 		what += "s"

@@ -19,8 +19,8 @@ import (
 	"mailtree/page"
 )
 
-// TestWaiting checks that things keep waiting until they are dealt with: questions, agents stopped by claims, and
-// invalid files.
+// TestWaiting checks that questions, agents stopped by claims, and invalid files stay in the list until they are
+// dealt with.
 func TestWaiting(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
@@ -73,7 +73,7 @@ func TestWaiting(t *testing.T) {
 	waits(true, "Nothing needs you.")
 }
 
-// TestBegin checks that the list of a new project says how to begin, without asking for more than one step at a time.
+// TestBegin checks that the list of a new project tells the user how to begin, one step at a time.
 func TestBegin(t *testing.T) {
 	s := bare(t, page.Config{Person: "pat"})
 	text := s.browser().see(s.base + "/")
@@ -107,8 +107,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestWaitingOpen checks that, without a session, no view shows the bcc recipients for whom the user is waiting, even
-// if the user has just loaded the same view.
+// TestWaitingOpen checks that without a session, no view shows bcc recipients that the user is waiting for, even if
+// the signed-in user has just loaded the same view.
 func TestWaitingOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
@@ -123,8 +123,8 @@ func TestWaitingOpen(t *testing.T) {
 	}
 }
 
-// TestMenu checks that every view counts the current state, and that open pages that are notified about the same change
-// share one count.
+// TestMenu checks that the menu of every view shows current counts, and that open pages that are notified of the same
+// change share one count.
 func TestMenu(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -169,7 +169,7 @@ func TestMenu(t *testing.T) {
 }
 
 // TestSince checks that a user who was away sees what was decided, closed and left open, and which agents are stuck.
-// Leaving a view open must not count as a visit. An open thread must take the place of the catch-up.
+// Leaving a view open must not count as a visit. If a thread is open, it must replace the catch-up.
 func TestSince(t *testing.T) {
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
@@ -211,7 +211,7 @@ func TestSince(t *testing.T) {
 		`<dt>Stuck</dt>`, `>A claim by <bdi class="name">Bob</bdi></a> stopped <bdi class="name">Ann</bdi>’s claim`,
 	}
 	contains(t, look("/"), news...)
-	contains(t, look("/threads"), news...) // the user was here a moment ago, and may not have read the news
+	contains(t, look("/threads"), news...) // the user's last visit was a moment ago, so the news may be unread
 	if text := look("/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
 		t.Errorf("the catch-up is next to a thread:\n%s", text)
 	}

@@ -5,7 +5,7 @@
 //   - pack builds npm packages, wheels, MCPB bundles, the container image, the Homebrew formula and the install script
 //     from GoReleaser's archives.
 //
-// README.md says how to make a release.
+// README.md explains how to make a release.
 package release
 
 import (
@@ -17,8 +17,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Home contains the values of the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and the
-// other names are those of a build from a clone.
+// Home contains the values in the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and
+// the other values are the names that a build from a clone uses.
 type Home struct {
 	Repository string // URL
 	Maintainer string
@@ -30,9 +30,9 @@ type Home struct {
 	Module     string // module path, derived from Repository
 }
 
-// none is the home as long as mailtree is not published.
+// none is the home to use as long as mailtree is not published.
 var none = Home{
-	// The domain .internal is reserved for private names, so nobody else can register this name.
+	// The top-level domain .internal is reserved for private use, so nobody else can register this name.
 	Registry: "internal.mailtree/mailtree",
 	NPM:      "mailtree",
 	PyPI:     "mailtree",

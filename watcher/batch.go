@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Batch is a set of changed paths that are due together. It lists paths to check, but does not say what happened to
-// them. OnBatch reads the current file at each path.
+// Batch is a set of changed paths that are reported together. It lists paths to check, but does not say what happened
+// to them. OnBatch reads the current file at each path.
 type Batch struct {
 	// Paths are relative to Root, slash-separated, unique and sorted. Names are the exact bytes from the file system,
 	// neither cleaned nor checked. The paths are
 	//   - files, links and other non-folders that were created or changed;
 	//   - paths that are gone; for a folder, only the folder's own path, no matter what it contained;
 	//   - folders that appeared or reappeared, each reported once everything in it is being watched.
-	// So for every path, OnBatch must check everything that it knows below that path. Everything below a folder that
-	// is new to OnBatch is in this batch or another one.
+	// So for every path, OnBatch must check everything that it has recorded below that path. If a folder is new to
+	// OnBatch, everything below it is in this batch or another one.
 	//
 	// The following example shows why batches contain folders that appeared. A folder "a" is removed. Before OnBatch
-	// checks it, another folder "a" appears that is not watched yet. OnBatch mistakes its file a/x for the old a/x.
+	// checks it, another folder "a" appears, which is not watched yet. OnBatch mistakes its file a/x for the old a/x.
 	// If a/x is then removed, neither an event nor a listing shows the removal.
 	Paths []string
 
@@ -26,8 +26,8 @@ type Batch struct {
 	Scan bool
 }
 
-// dispatch passes due batches to OnBatch until ctx ends. It sleeps until the earliest deadline, or until a path arrives
-// if there is no deadline.
+// dispatch passes due batches to OnBatch until ctx is done. It sleeps until the earliest deadline or, if there is no
+// deadline, until a path arrives.
 func (w *Watcher) dispatch(ctx context.Context) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()

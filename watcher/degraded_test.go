@@ -15,8 +15,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// TestOverflow makes the kernel's queue overflow. While the reader is blocked, more events arrive than the queue can
-// hold. Events for new folders are among those that are lost.
+// TestOverflow checks that the watcher recovers after the kernel's queue has overflowed and events for new folders
+// were lost. The queue overflows because the reader is blocked.
 func TestOverflow(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
@@ -60,8 +60,8 @@ func TestOverflow(t *testing.T) {
 	w.reported("new/in/2", "moved/in/2")
 }
 
-// TestConstantOverflow reports an overflow at every folder that is walked. The walk must still finish. Each Scan must
-// follow a moment at which all watches were in place.
+// TestConstantOverflow checks that a walk finishes even if the queue overflows at every folder that is walked. All
+// watches must be in place before each Scan.
 func TestConstantOverflow(t *testing.T) {
 	t.Parallel()
 	var storm atomic.Bool
@@ -90,7 +90,7 @@ func TestConstantOverflow(t *testing.T) {
 	w.reported("7/in/x")
 }
 
-// limited makes w refuse all watches beyond the first n, with errno.
+// limited makes adding further watches fail with errno once there are n watches.
 func limited(n *atomic.Int64, errno error) func(*Watcher) {
 	return func(w *Watcher) {
 		add, used := w.sys.add, map[string]bool{}
@@ -180,7 +180,7 @@ func TestNoInstanceLeft(t *testing.T) {
 }
 
 // TestRefusedFolder checks that a folder that cannot be watched is logged once, and does not prevent the watcher from
-// watching the others.
+// watching other folders.
 func TestRefusedFolder(t *testing.T) {
 	t.Parallel()
 	var allowed atomic.Bool
@@ -263,8 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// TestRootReplaced removes the root and creates it again before the watcher reads the event. Then it puts another
-// folder in the root's place.
+// TestRootReplaced checks that the watcher watches a root that was removed and re-created before the watcher read the
+// event, and then another folder that takes the root's place.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -286,8 +286,8 @@ func TestRootReplaced(t *testing.T) {
 	w.converged()
 }
 
-// TestEmptyRootHeldOpen removes an empty root while a process has it open. The kernel sends no event for the deletion
-// of such a folder.
+// TestEmptyRootHeldOpen checks that the watcher notices the removal of an empty root that a process has open. The
+// kernel sends no event for the deletion of such a folder.
 func TestEmptyRootHeldOpen(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)
@@ -384,7 +384,7 @@ func mutate(w *watched, random *rand.Rand, i int) {
 }
 
 // TestFolderFault checks that the watcher does not drop a folder that the disk temporarily cannot list. In the
-// meantime, Scans find the folder's files.
+// meantime, Scans must find the folder's files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

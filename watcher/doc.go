@@ -9,17 +9,17 @@
 //
 // Invariants while Run runs:
 //
-//	W1  A change below Root is reported in a batch after it happened, by its
-//	    path or by a batch with Scan set. No change goes unreported.
-//	W2  Rename, Write and Longest are times: see Config. A path that was only
-//	    created, renamed or removed is reported Rename after its last event. A
-//	    path that was written in place is reported Write after its last write,
-//	    or Rename after it if no process has it open for writing anymore.
-//	    Every path is reported no later than Longest after its first event;
-//	    only a blocked OnBatch delays it longer.
+//	W1  Every change below Root is reported after it happened, either by its
+//	    path or by a batch with Scan set.
+//	W2  Rename, Write and Longest are durations: see Config. A path that was
+//	    only created, renamed or removed is reported when Rename has passed
+//	    since its last event. A path that was written in place is reported when
+//	    Write has passed since the last write, or Rename if no process has the
+//	    file open for writing anymore. Every path is reported no later than
+//	    Longest after its first event, unless OnBatch blocks.
 //	W3  A folder is watched before it is listed, so a file created in a new
 //	    folder is in the list or has an event. All files found in a folder
-//	    created or moved here are reported, and then the folder itself.
+//	    created in or moved into Root are reported, and then the folder itself.
 //	W4  Neither a slow OnBatch nor a slow disk stops the draining of inotify's
 //	    queue.
 //	W5  If events are lost (queue overflow), if no watch or instance is available, or

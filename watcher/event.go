@@ -9,11 +9,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// gone are the operations that remove a path.
+// gone is the set of operations that remove a path.
 const gone = fsnotify.Remove | fsnotify.Rename
 
-// handle passes the events that the reader drained to waiting (paths) and to the walk (folders). It returns an error
-// if the root was removed or replaced by another folder.
+// handle processes drained events. It passes changed paths to waiting, and changed folders to the walk. It returns an
+// error if the root was removed or replaced by another folder.
 func (s *session) handle(events []event, lost bool) error {
 	if lost {
 		s.w.degrade("the kernel dropped file events because its queue was full, so the server compares the tree " +
@@ -52,8 +52,8 @@ func (s *session) handleRoot(ev event) error {
 }
 
 // handlePath updates the watches to match what is at the path now, regardless of the order of its events. A folder
-// that appeared or reappeared is walked and then noted. Anything else is noted at once. If the path cannot be
-// examined, handlePath does both.
+// that appeared or reappeared is walked and then noted as changed. Anything else is noted at once. If the path cannot
+// be examined, handlePath does both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)
@@ -75,7 +75,7 @@ func (s *session) handlePath(ev event) {
 	}
 }
 
-// known reports whether the folder at rel is already watched and has the same mode. If so, a walk found the folder
+// known reports whether the folder at rel is already watched and has the same mode. If so, a walk reached the folder
 // before its event was read.
 func (s *session) known(rel string, info fs.FileInfo) bool {
 	f, ok := s.folders.byPath[rel]
@@ -108,9 +108,9 @@ func (s *session) dropFolder(rel string) {
 	})
 }
 
-// removeWatch ends the watch of a path. fsnotify 1.10.1 panics if a watched folder has replaced another one and
-// fsnotify has not read that event yet. The reason is that fsnotify forgets the watch but keeps the path when the
-// path is watched again.
+// removeWatch removes the watch on a path. fsnotify 1.10.1 panics if a watched folder has replaced another one and
+// fsnotify has not read that event yet. The reason is that when the path is watched again, fsnotify drops the old
+// watch but keeps its path.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRemoveWatch checks that removeWatch does not panic if a folder has replaced another one and fsnotify has not
-// read the events yet.
+// read the event yet.
 func TestRemoveWatch(t *testing.T) {
 	t.Parallel()
 	fs, err := fsnotify.NewWatcher()
@@ -22,7 +22,7 @@ func TestRemoveWatch(t *testing.T) {
 	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
 	for _, err := range []error{
 		os.Mkdir(one, 0o700), os.Mkdir(two, 0o700), fs.Add(one), fs.Add(two),
-		os.Mkdir(filepath.Join(two, "event"), 0o700), // fsnotify blocks on this event, so it reads no later ones
+		os.Mkdir(filepath.Join(two, "event"), 0o700), // fsnotify blocks on this event, so it reads no later events
 		os.Remove(one), os.Rename(two, one), fs.Add(one),
 	} {
 		if err != nil {

@@ -12,7 +12,7 @@ type identity struct {
 	dev, ino uint64
 }
 
-// identify returns the identity of the file that info describes.
+// identify returns the identity of the file or folder that info describes.
 func identify(info fs.FileInfo) identity {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

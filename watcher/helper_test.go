@@ -22,8 +22,8 @@ import (
 // patience is how long a test waits for a condition.
 const patience = time.Minute
 
-// recorder is a caller that keeps every batch and a mirror of the tree. It updates the mirror only when batches
-// arrive.
+// recorder stands in for the watcher's caller. It keeps every batch, and a mirror of the tree that it updates only
+// when batches arrive.
 type recorder struct {
 	root string
 
@@ -60,7 +60,7 @@ func (r *recorder) onBatch(_ context.Context, b Batch) {
 	r.look(b.Paths)
 }
 
-// check checks a batch against its contract. The caller must hold mu.
+// check checks that a batch satisfies the contract of Batch. The caller must hold mu.
 func (r *recorder) check(b Batch) {
 	if !slices.IsSorted(b.Paths) || len(slices.Compact(slices.Clone(b.Paths))) != len(b.Paths) {
 		r.bad = append(r.bad, "paths not sorted or not unique")
@@ -81,8 +81,8 @@ func (r *recorder) complain(s string) {
 	r.bad = append(r.bad, s)
 }
 
-// look updates the mirror at the paths and drops everything below them that is gone, even if a file or a link
-// replaced a folder. It iterates over the mirror once, no matter how many paths there are.
+// look updates the mirror at the given paths and drops everything below them that is gone, even if a file or a link
+// has replaced a folder. It iterates over the mirror once, no matter how many paths there are.
 func (r *recorder) look(paths []string) {
 	named := map[string]bool{}
 	for _, rel := range paths {
@@ -116,7 +116,7 @@ func readBelow(root, rel string) (string, bool) {
 	return read(filepath.Join(root, rel))
 }
 
-// read returns the content of a regular file, or the mode of another non-folder.
+// read returns the content of a regular file, or the mode of anything else that is not a folder.
 func read(file string) (string, bool) {
 	info, err := os.Lstat(file)
 	switch {
@@ -145,7 +145,7 @@ func snapshot(root string) map[string]string {
 	return tree
 }
 
-// paths returns how often each path was reported since the last forget, and whether a batch had Scan set.
+// paths returns how often each path was reported since the last call of forget, and whether a batch had Scan set.
 func (r *recorder) paths() (map[string]int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,7 +196,8 @@ type watched struct {
 	log  *waits.Log
 }
 
-// start creates a folder and watches it. First, it calls prepare, which can fill the folder and change the Config.
+// start creates a folder and watches it. Before watching, it calls prepare, which can fill the folder and change the
+// Config.
 func start(t *testing.T, prepare func(w *watched, cfg *Config), hooks ...func(*Watcher)) *watched {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "root")
@@ -273,8 +274,8 @@ func (w *watched) mode(m string) {
 	w.until("mode "+m, func() bool { return w.State().Mode == m })
 }
 
-// settled waits until all events so far have been reported. To find the end of the kernel's queue, it writes a last
-// file.
+// settled waits until all events so far have been reported. It writes one last file: once that file is reported, so
+// are all earlier events.
 func (w *watched) settled() {
 	w.t.Helper()
 	w.until("every event is reported", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFlags are the flags for opening a folder to list it. They make opening anything else fail, and prevent
-// following links and blocking on a FIFO.
+// openFlags are the flags for opening a folder to list it. With them, opening anything else fails, links are not
+// followed, and opening a FIFO does not block.
 const openFlags = syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_NOFOLLOW | syscall.O_NONBLOCK | syscall.O_CLOEXEC
 
 // openFolder opens the folder at rel below root. It does not follow links anywhere in rel. os.Root would follow links
-// that stay inside the root. If a folder was then replaced by a link to "..", the walk would remove the watches of
+// that stay inside the root. If a folder were replaced by a link to "..", the walk would then remove the watches of
 // other folders. The caller must close the folder. The error wraps syscall.ENOTDIR or ELOOP if rel is not a folder.
 func openFolder(root *os.File, rel string) (*os.File, error) {
 	at, opened := int(root.Fd()), -1

@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events. Which events it dropped is unknown.
+// overflow notes that the kernel dropped events. It is unknown which events were dropped.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,8 +57,8 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain removes and returns all events, and reports whether events were lost. The events count as pending until
-// finished is called.
+// drain removes and returns all events, and reports whether events were lost. The returned events count as pending
+// until finished is called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +83,7 @@ func (q *queue) finished(left int) {
 	}
 }
 
-// reset forgets all events, because a Scan follows.
+// reset discards all events, because a Scan follows.
 func (q *queue) reset() {
 	q.drain()
 	q.finished(0)

@@ -10,8 +10,9 @@ import (
 )
 
 // read drains an inotify instance into the queue until the instance is closed, then closes dead. If an error makes
-// the instance unusable, read first sends the error to dead. It does nothing else, because while it waits for a disk
-// or a lock, the kernel's queue (16,384 events) could overflow. See docs/speed.md, "Findings behind the design".
+// the instance unusable, read first sends the error to dead. read does nothing else: if it had to wait for a disk or
+// a lock, the kernel's queue (16,384 events) could overflow in the meantime. See docs/speed.md, "Findings behind the
+// design".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {
@@ -36,7 +37,7 @@ func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	}
 }
 
-// fault handles an error from the instance. It returns the error if the instance is no longer usable.
+// fault handles an error from the inotify instance. It returns an error only if the instance is no longer usable.
 func (w *Watcher) fault(err error) error {
 	switch {
 	case errors.Is(err, fsnotify.ErrEventOverflow):

@@ -11,8 +11,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// session watches one root folder with one inotify instance. It ends when the context ends, when the root is removed
-// or replaced by another folder, or when the instance becomes unusable. The goroutine of Run owns all fields.
+// session watches one root folder with one inotify instance. It ends when the context is done, when the root is
+// removed or replaced by another folder, or when the instance becomes unusable. The goroutine of Run owns all fields.
 type session struct {
 	w    *Watcher
 	fs   *fsnotify.Watcher
@@ -22,17 +22,17 @@ type session struct {
 	walk    walk
 	root    *os.File // open while folders are walked, otherwise nil
 
-	short  string      // the folder for which no watch was available; "" if none
+	short  string      // the folder for which no watch was available; "" if there is none
 	reason string      // why no watch was available, as logged
 	retry  *time.Timer // runs while short is set
 	stood  bool        // whether all folders have been watched at some point
 }
 
-// errReplaced ends the session of a root that is gone or was replaced by another folder.
+// errReplaced ends a session whose root is gone or was replaced by another folder.
 var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
 
-// session watches the root until ctx ends, or until the root or the instance is lost. The error gives the reason in
-// words meant for the user. The result stood reports whether the watch was ever complete.
+// session watches the root until ctx is done, or until the root or the instance is lost. The error states the reason
+// for the user. The result stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	return s.stood, err
 }
 
-// close ends the instance and waits for its reader.
+// close closes the inotify instance and waits for its reader.
 func (s *session) close(dead <-chan error) {
 	s.retry.Stop()
 	s.closeRoot()

@@ -23,7 +23,7 @@ func exhausted(err error) bool {
 	return false
 }
 
-// instanceReason returns a sentence with the reason why there is no inotify instance.
+// instanceReason returns a sentence that explains why there is no inotify instance.
 func instanceReason(err error) string {
 	if errors.Is(err, syscall.EMFILE) {
 		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
@@ -32,7 +32,7 @@ func instanceReason(err error) string {
 	return fmt.Sprintf("no inotify instance: %v", err)
 }
 
-// watchReason returns a sentence with the reason why a folder is not watched.
+// watchReason returns a sentence that explains why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
 	advice := "the server will try again"
 	if errors.Is(err, syscall.ENOSPC) {
@@ -42,8 +42,8 @@ func (s *session) watchReason(rel string, err error) string {
 	return fmt.Sprintf("cannot watch %q: %v: %s; until then the server compares the tree every %v", rel, err, advice, s.w.cfg.Poll)
 }
 
-// excuse handles an error on a folder. It returns only errors that must end the session: the root was replaced or
-// cannot be listed.
+// excuse handles an error that occurred for a folder. It returns an error only if the session must end, because the
+// root was replaced or cannot be listed.
 func (s *session) excuse(rel string, err error) error {
 	switch {
 	case err == nil:
@@ -84,8 +84,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is available. Until a watch becomes available, Scans find the
-// changes: one now, and one every Poll.
+// exhaust stops the walk at a folder for which no watch is available. Until a watch becomes available, changes are
+// found by Scans: one now, and one every Poll.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
@@ -97,8 +97,8 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe asks for a Scan and tries to watch the folder that could not be watched. That takes one call instead of a
-// walk. If the call succeeds, all folders are walked again.
+// probe asks for a Scan and tries again to watch the folder for which no watch was available. That takes one call
+// instead of a walk. If the call succeeds, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()
 	abs := s.w.abs(s.short)

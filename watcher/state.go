@@ -14,7 +14,7 @@ const (
 	stopped  = "stopped"
 )
 
-// State is the state of the watch, for health checks and `mailtree doctor`.
+// State describes the watch for health checks and `mailtree doctor`.
 type State struct {
 	// Mode is "starting" (folders are being walked for the first time), "watching" (every folder that may be read is
 	// watched), "degraded" (Scans find the changes), "polling" (NoEvents is set) or "stopped" (Run has returned).
@@ -27,8 +27,8 @@ type State struct {
 	// Folders is the number of folders watched, Root included.
 	Folders int
 
-	// Pending is the number of changes that have been seen but not reported yet: paths, folders to walk, a Scan. It
-	// includes the batch that OnBatch is handling.
+	// Pending is the number of changes that have been noticed but not reported yet: paths, folders to walk, and a
+	// Scan. It includes the batch that OnBatch is handling.
 	Pending int
 
 	// Oldest is the time of the first event in Pending. It is zero if there is none.
@@ -38,7 +38,7 @@ type State struct {
 	Overflows int64
 }
 
-// status is the stored part of State; the rest is computed.
+// status is the stored part of State. The rest is computed.
 type status struct {
 	mu      sync.Mutex
 	mode    string
@@ -48,7 +48,8 @@ type status struct {
 
 // State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// The parts are read in the order in which a path passes through them, so that no path is missed while it moves.
+	// queue and waiting are read in the order in which a path passes through them, so that a path that moves in the
+	// meantime is not missed.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()

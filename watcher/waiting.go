@@ -10,7 +10,7 @@ import (
 // for a Scan.
 type waiting struct {
 	cfg  Config
-	wake chan struct{} // contains a token if dispatch must wake before the deadline that it is sleeping for
+	wake chan struct{} // contains a token if dispatch must wake up before its current deadline
 
 	// closed reports whether no process has the file at a path open for writing. It is nil if the system
 	// cannot tell.
@@ -19,7 +19,7 @@ type waiting struct {
 	mu    sync.Mutex
 	paths map[string]deadline
 	scan  time.Time // when the pending Scan was requested; zero: none
-	armed time.Time // deadline that dispatch is sleeping for; zero: it sleeps until wake
+	armed time.Time // the deadline until which dispatch sleeps; zero: it sleeps until wake
 
 	flying int       // size of the batch that OnBatch is handling
 	flown  time.Time // time of the first event of that batch
@@ -42,8 +42,8 @@ func newWaiting(cfg Config) *waiting {
 	return &waiting{cfg: cfg, wake: make(chan struct{}, 1), paths: map[string]deadline{}}
 }
 
-// touch notes events on a path. The arguments first and last are the times of the first and the last of them. touch
-// moves the path's deadline to Write or Rename after the last event, but no later than Longest after the first
+// touch notes events on a path. The arguments first and last are the times of the first and the last of these events.
+// touch moves the path's deadline to Write or Rename after the last event, but no later than Longest after the first
 // unreported event.
 func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	q.mu.Lock()
@@ -70,7 +70,7 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is like touch, but for a path that a walk found, which therefore does not count as written in place.
+// noted is like touch, but for a path that a walk found. Such a path does not count as written in place.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
@@ -117,8 +117,8 @@ func (q *waiting) takeDue(now time.Time) (Batch, time.Time) {
 	return b, time.Time{}
 }
 
-// finished reports whether a path that is not due yet was written in place and its writer has closed the file. If the
-// file is still open, finished doubles the time until the next check.
+// finished reports whether a path can be reported early, because it was written in place and its writer has closed
+// the file. If the file is still open, finished doubles the time until the next check.
 func (q *waiting) finished(rel string, d *deadline, now time.Time) bool {
 	if d.ask.IsZero() || d.ask.After(now) {
 		return false

@@ -41,7 +41,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake checks that only a deadline earlier than the one that dispatch is sleeping for wakes dispatch.
+// TestWake checks that dispatch is woken only for a deadline that is earlier than its current one.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()
@@ -76,8 +76,8 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// TestClosed checks that a path that was written in place is due once its writer has closed it. The queue checks for
-// that after 3 ms, then at growing intervals.
+// TestClosed checks that a path that was written in place is due once its writer has closed the file. The queue must
+// check this after 3 ms, and then at growing intervals.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

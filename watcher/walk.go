@@ -22,17 +22,17 @@ type walk struct {
 type visit struct {
 	rel    string
 	report bool // whether to report its files
-	noted  bool // only note the folder as changed, because everything below it is watched by now
+	noted  bool // only note the folder as changed, because everything below it is already being watched
 }
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 
-// left returns the number of steps left to do. The end of a full walk is one of them.
+// left returns the number of remaining steps. The end of a full walk counts as a step.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
 // beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists. It reports
-// no files, because a Scan follows at its end. If a full walk is in progress, it continues, and another one follows.
-// If it were restarted instead, constant overflow would keep any walk from reaching its end.
+// no files, because a Scan follows. If a full walk is in progress, it continues, and another one follows. If the walk
+// were restarted instead, constant overflow would keep any walk from finishing.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -59,8 +59,8 @@ func (s *session) step() error {
 }
 
 // finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the
-// walk did not find, and asks for a Scan. After the very first walk, it does not, because no changes need to be
-// reported before that.
+// walk did not find, and asks for a Scan. It asks for none after the very first walk, because earlier changes do not
+// need to be reported.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
@@ -131,9 +131,9 @@ func (s *session) open(rel string) (*os.File, error) {
 }
 
 // claim records the folder at rel. It first drops any other entry with the same path or identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do, because this round has already visited the
-// folder or because the folder is a mount of a folder above it. It returns a refused folder again, so that the caller
-// retries it.
+// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited
+// the folder or because the folder is a mount of a folder above it. It returns a refused folder again, so that the
+// caller retries it.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]

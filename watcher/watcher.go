@@ -24,7 +24,7 @@ type Config struct {
 	Skip func(rel string, dir bool) bool
 
 	// OnBatch receives the batches, one at a time, from one goroutine. OnBatch may block. Events that arrive in the
-	// meantime are reported in a later batch. The context is Run's. OnBatch may keep the batch.
+	// meantime are reported in a later batch. OnBatch gets Run's context, and may keep the batch.
 	OnBatch func(ctx context.Context, b Batch)
 
 	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder that cannot
@@ -42,8 +42,8 @@ type Config struct {
 	Write time.Duration
 
 	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. The
-	// default is 150 ms. From a save to the index, 250 ms may pass in total: see docs/architecture.md, "From a save
-	// to the index".
+	// default is 150 ms. It may take 250 ms in total until a saved file is indexed: see docs/architecture.md, "From a
+	// save to the index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. The default is 2 s.
@@ -95,8 +95,7 @@ type system struct {
 	read func()                                          // called before each event is read
 }
 
-// New returns a watcher. It starts nothing and opens nothing, so a watcher that never runs does not have to be
-// closed.
+// New returns a watcher. New starts and opens nothing, so a watcher that never runs does not have to be closed.
 func New(cfg Config) *Watcher {
 	cfg = cfg.withDefaults()
 	waiting := newWaiting(cfg)
@@ -115,9 +114,9 @@ func New(cfg Config) *Watcher {
 	}
 }
 
-// Run watches until ctx ends. It then returns nil, after OnBatch has returned and everything is closed. Overflow,
-// missing watches and a missing root do not end Run, but only degrade the watch (see State). When ctx ends, Run drops
-// unreported paths. The comparison at the next start finds those changes. Run may be called only once.
+// Run watches until ctx is done. It then returns nil, after OnBatch has returned and everything is closed. Overflow,
+// missing watches and a missing root do not end Run, but only degrade the watch (see State). When ctx is done, Run
+// drops unreported paths. The comparison at the next start finds those changes. Run may be called only once.
 func (w *Watcher) Run(ctx context.Context) error {
 	defer w.stopped()
 	if w.cfg.NoEvents {
@@ -131,11 +130,12 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once all folders are watched, or once that has turned out to be impossible
-// (State reports "degraded"). The watcher reports changes made after that moment, not files that already exist.
+// Ready returns a channel that is closed once all folders are watched, or once watching them all has turned out to be
+// impossible (State then reports "degraded"). The watcher reports changes made after that moment, not files that
+// already exist.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
-// keep runs one session after another until ctx ends. If the last session's watch was complete at some point, the
+// keep runs one session after another until ctx is done. If the last session's watch was complete at some point, the
 // next session starts at once, because another folder may have replaced the root. Otherwise, it starts after Poll.
 func (w *Watcher) keep(ctx context.Context) {
 	for {

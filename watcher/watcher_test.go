@@ -89,13 +89,13 @@ func TestRenameFolder(t *testing.T) {
 	if got, _ := w.paths(); got["old/deep/er/2"] != 0 {
 		t.Error("reported under its old name")
 	}
-	w.rename("new", "old") // and back to a name that may still have old watches
+	w.rename("new", "old") // back to a name that may still have old watches
 	w.write("old/deep/er/4", "x")
 	w.reported("old/deep/er/4")
 	w.converged()
 }
 
-// TestSwapFolders atomically swaps the names of two folders.
+// TestSwapFolders checks that files are reported under their new paths after two folders have swapped names.
 func TestSwapFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) {
@@ -119,8 +119,8 @@ func TestSwapFolders(t *testing.T) {
 	w.reported("a/in/new", "b/in/new")
 }
 
-// TestFolderReplacedInOneStep renames a folder over an empty one. The kernel reports only the new folder, not the
-// removal of the old one.
+// TestFolderReplacedInOneStep checks that the watcher notices when a folder is renamed over an empty one. The kernel
+// reports only the new folder, not the removal of the old one.
 func TestFolderReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.mkdir("dir") })
@@ -175,8 +175,8 @@ func TestMoveOut(t *testing.T) {
 	}
 }
 
-// TestSlowWrite checks that a path written in place is not reported until it has been quiet. A path renamed into
-// place is reported much sooner.
+// TestSlowWrite checks that a path written in place is reported only once it has been quiet, and that a path renamed
+// into place is reported much sooner.
 func TestSlowWrite(t *testing.T) {
 	t.Parallel()
 	const quiet = 2 * time.Second
@@ -308,8 +308,8 @@ func TestSkip(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// TestLinksAndDevices checks that links are treated like other paths. The watcher follows none of them and opens no
-// file.
+// TestLinksAndDevices checks that links are reported like other paths, and that the watcher follows no links and
+// opens no files.
 func TestLinksAndDevices(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()

@@ -2,13 +2,13 @@ package edit
 
 import "strings"
 
-// The markers around our lines in a markdown file. Renderers do not show them.
+// The markers around our lines in a Markdown file. They are invisible when the file is rendered.
 const (
 	blockBegin = "<!-- mailtree -->"
 	blockEnd   = "<!-- /mailtree -->"
 )
 
-// PutBlock returns data with lines between our markers. It replaces the existing block, or appends a new one.
+// PutBlock returns data with the lines between our markers. It replaces an existing block, or appends a new one.
 func PutBlock(data []byte, lines []string) []byte {
 	nl, text := newline(data), string(data)
 	block := blockBegin + nl + strings.Join(lines, nl) + nl + blockEnd + nl
@@ -38,8 +38,8 @@ func CutBlock(data []byte) []byte {
 	return []byte(before + text[to:])
 }
 
-// findBlock returns the offsets of the block's beginning and of its end, after its last line ending. Markers are
-// recognized only at the beginning of a line.
+// findBlock returns the offset at which the block begins, and the offset after the block's last line ending. It
+// recognizes markers only at the beginning of a line.
 func findBlock(text string) (from, to int, ok bool) {
 	from = strings.Index("\n"+text, "\n"+blockBegin)
 	if from < 0 {

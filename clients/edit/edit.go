@@ -1,9 +1,9 @@
-// Package edit changes one entry of a configuration file that belongs to another program and its user. It works on
-// the bytes of a file, and neither reads nor writes files.
+// Package edit changes a single entry of a configuration file that belongs to another program and its user. It works on
+// a file's bytes, and neither reads nor writes files.
 //
-// An edit replaces only the bytes of the entry. All other keys, their order, comments, white space, line endings and
-// a byte-order mark stay unchanged. Every edit is checked before it is returned: the result is parsed and must equal
-// the old content except for the entry. If that is impossible, the edit fails and the file stays unchanged.
+// An edit replaces only the bytes of the entry. Everything else stays unchanged: all other keys, their order, comments,
+// white space, line endings and a byte-order mark. Every edit is checked before it is returned: the result is parsed,
+// and must equal the old content except for the entry. If the check fails, the edit returns an error.
 //
 //	JSON    with or without comments and trailing commas; also lists of hook handlers
 //	TOML    the entry is a separate table, [a.b], with the tables below it
@@ -30,10 +30,10 @@ type Key struct {
 
 // Entry is the desired content at Path.
 type Entry struct {
-	Path []string // names from the root of the file to the entry
-	Keys []Key    // set on every edit, in this order
-	New  []Key    // set only if the entry is new, because its owner may change them
-	Drop []string // keys that conflict with Keys
+	Path []string // keys that lead from the root of the file to the entry
+	Keys []Key    // set by every edit, in this order
+	New  []Key    // set only when the entry is created, because the user may change them later
+	Drop []string // keys to remove, because they conflict with Keys
 }
 
 // Format is a file format.
@@ -43,8 +43,8 @@ type Format interface {
 	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand and the
 	// same errors as Get.
 	Put(data []byte, e Entry) ([]byte, error)
-	// Cut returns data without the value at path and without parents that become empty. It returns the same errors as
-	// Put.
+	// Cut returns data without the value at path and without parents that would become empty. It returns the same
+	// errors as Put.
 	Cut(data []byte, path []string) ([]byte, error)
 	// Empty reports whether data contains no values and no comments.
 	Empty(data []byte) bool
@@ -55,8 +55,8 @@ type SyntaxError struct {
 	Line int // from 1
 	Why  string
 
-	// Refused is not "" if the syntax is valid for other programs, but the program that reads the file does not accept
-	// it. Refused says what that is, and Why is "".
+	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. It names what that
+	// program does not accept. Why is then "".
 	Refused string
 }
 
@@ -67,7 +67,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("line %d: %s", e.Line, e.Why)
 }
 
-// TwiceError reports a name that appears twice in one object, so that it is unclear which value applies.
+// TwiceError reports that a name appears twice in the same object, so it is unclear which value applies.
 type TwiceError struct {
 	Line int // line of the second occurrence
 	Name string
@@ -77,7 +77,7 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("line %d: %q appears twice", e.Line, e.Name)
 }
 
-// ErrByHand means that the entry is written in a form that this package cannot edit.
+// ErrByHand means that the entry has a form that this package cannot edit.
 var ErrByHand = errors.New("the entry is written in a way that cannot be edited safely")
 
 const bom = "\ufeff"
@@ -95,8 +95,8 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked checks an edit and returns its result, after. The result must differ from before only in the entry at path,
-// and that entry must equal want (nil: no entry).
+// checked returns after, the result of an edit, or ErrByHand if the result is wrong. The result may differ from before
+// only in the entry at path, and that entry must equal want. If want is nil, there must be no entry.
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {
@@ -115,7 +115,7 @@ func sameElse(f Format, before, after []byte, path []string) bool {
 	return errWas == nil && errIs == nil && reflect.DeepEqual(without(was, path), without(is, path))
 }
 
-// without returns a copy of v without the value at path and without parents that become empty.
+// without returns a copy of v without the value at path and without parents that would become empty.
 func without(v any, path []string) map[string]any {
 	m, _ := v.(map[string]any)
 	m = maps.Clone(m)
@@ -134,7 +134,7 @@ func without(v any, path []string) map[string]any {
 	return m
 }
 
-// wanted returns the content that an entry has once e is applied to its old content.
+// wanted returns the content of an entry after e has been applied to its old content.
 func wanted(old map[string]any, e Entry) map[string]any {
 	m := maps.Clone(old)
 	if m == nil {

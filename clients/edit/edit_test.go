@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzJSON adds an entry to any file that parses, and removes it again. If an edit returns ErrByHand, the check of
-// its result has found a bug.
+// FuzzJSON checks that an entry can be added to any file that parses, and removed again, without changing anything
+// else. If Put or Cut returns ErrByHand, this package has produced a wrong result.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{ }`, "{\n}", `{"a":1}`, "{\n  \"a\": 1, // c\n}", `{"s":{}}`, `{"s":{/* c */}}`, `{"s":{"b":{"c":[1,],},},}`,
@@ -67,7 +67,7 @@ func blocked(v any, path []string) bool {
 	return !isObject
 }
 
-// FuzzHandlers adds handlers to any file that parses, and removes them again.
+// FuzzHandlers checks that handlers can be added to any file that parses, and removed again.
 func FuzzHandlers(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `{"h":{}}`, `{"h":{"a":[]}}`, "{\n  \"h\": {\n    \"a\": [ // c\n    ]\n  }\n}",
@@ -128,8 +128,7 @@ func FuzzHandlers(f *testing.F) {
 	})
 }
 
-// others returns a decoded file's content without the program's handlers, empty lists and the keys that are set at
-// the root.
+// others returns the content of a decoded file without our handlers, empty lists and the keys that are set at the root.
 func (h Handlers) others(v any) any {
 	root, _ := v.(map[string]any)
 	for _, k := range h.Root {

@@ -6,26 +6,26 @@ import (
 	"strconv"
 )
 
-// Handlers describes our handlers, which are commands that a client runs at its events. They are in a JSON file that
-// may contain other handlers too:
+// Handlers describes our handlers. A handler is a command that a client runs at an event. Handlers are stored in a JSON
+// file, which may also contain handlers of other programs:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
-// A list contains handlers, or groups with a list "hooks" of handlers.
+// Each list contains handlers, or groups. A group has a list "hooks" that contains handlers.
 type Handlers struct {
-	Path []string // from the root to the object that contains the lists
+	Path []string // the path from the root to the object that contains the lists
 	// Known returns the name of a handler if it is ours, and "" otherwise. Handlers with the same name do the same
 	// thing.
 	Known func(handler map[string]any) string
 	Want  []Handler
-	Root  []Key // set at the root if they are missing
+	Root  []Key // added to the root if they are missing
 }
 
-// Handler is a handler that must be in a list.
+// Handler is a handler that a list must contain.
 type Handler struct {
 	List  string
-	Group []Key // keys of the handler's own group besides "hooks"
-	Flat  bool  // the handler has no group
+	Group []Key // the keys of the handler's own group, except "hooks"
+	Flat  bool  // the handler is not in a group
 	Keys  []Key
 }
 
@@ -40,13 +40,13 @@ func (w Handler) element() map[string]any {
 	return group
 }
 
-// groupList is the member of a group that contains the group's handlers.
+// groupList is the key of the list of handlers in a group.
 const groupList = "hooks"
 
 // slot identifies a handler by its list and its name.
 type slot struct{ list, name string }
 
-// wanted returns the slots to fill.
+// wanted returns the slots that must be filled.
 func (h Handlers) wanted() (all []slot) {
 	for _, w := range h.Want {
 		all = append(all, slot{w.List, h.Known(object(w.Keys))})
@@ -59,13 +59,13 @@ func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
 
-// Held describes our handlers in a file.
+// Held lists those of our handlers that a file contains.
 type Held struct {
-	Wanted int      // number of wanted handlers that are present
-	All    []string // the names of all our handlers, as Handlers.Known returns them
+	Wanted int      // the number of wanted handlers in the file
+	All    []string // the names of all our handlers in the file, as Handlers.Known returns them
 }
 
-// GetHandlers returns our handlers in data. It returns the same errors as Format.Get.
+// GetHandlers finds our handlers in data. It returns the same errors as Format.Get.
 func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	d, err := f.parse(data)
 	if err != nil {
@@ -89,9 +89,9 @@ func (f JSON) GetHandlers(data []byte, h Handlers) (held Held, err error) {
 	return held, err
 }
 
-// PutHandlers returns data with each wanted handler exactly once. An existing handler keeps its form and its place. New
-// handlers are added at the end of their lists. Our handlers that are not wanted are removed. It returns the same
-// errors as Format.Put.
+// PutHandlers returns data with each wanted handler exactly once. It leaves existing handlers as they are, adds new
+// handlers at the end of their lists, and removes handlers of ours that are not wanted. It returns the same errors as
+// Format.Put.
 func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		d.group = groupList
@@ -133,8 +133,8 @@ func (f JSON) PutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// CutHandlers returns data without our handlers, and without groups, lists and parents that become empty. It returns
-// the same errors as Format.Put.
+// CutHandlers returns data without our handlers, and without groups, lists and parents that would become empty. It
+// returns the same errors as Format.Put.
 func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	h.Want = nil
 	return f.edit(data, func(d *document, root map[string]any) error {
@@ -143,9 +143,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. A list
-// may contain a value whose form Handlers does not describe. If one of our handlers belongs in that list, keepSlots
-// returns an error. Otherwise it ignores the value.
+// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. If there
+// is a value of an unexpected form where one of our handlers belongs, keepSlots returns an error. Elsewhere, it ignores
+// such values.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	return nil
 }
 
-// element visits the handlers in element i of list. The element, whose path is path, is a handler or a group of
+// element visits the handlers in element i of list. The element is at path, and is either a handler or a group of
 // handlers.
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
@@ -195,7 +195,7 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike returns an error that says what kind of value is expected at path.
+// unlike returns an error that says which kind of value is expected at path.
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

@@ -19,12 +19,12 @@ type JSON struct {
 	Commas   bool // it also accepts a comma after the last member
 }
 
-// document is a parsed file. The offsets of its values refer to text, even after a change.
+// document is a parsed file. The offsets of its values always refer to text, the original content.
 type document struct {
-	mark  string // the byte-order mark, or ""
+	mark  string // the file's byte-order mark, or ""
 	text  []byte
 	root  hujson.Value
-	order []string // the names of new members, in the order in which to write them
+	order []string // the names of new members, in the order in which they are written
 	group string   // name of a member; an object that loses this member is removed too; "" for none
 }
 
@@ -49,7 +49,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 	return d, nil
 }
 
-// allows returns an error if the file contains something that its reader does not accept.
+// allows returns an error if the file contains syntax that the program that reads it does not accept.
 func (f JSON) allows(d *document) error {
 	for v := range d.root.All() {
 		var members, end hujson.Extra
@@ -81,7 +81,7 @@ func (f JSON) allows(d *document) error {
 	return nil
 }
 
-// syntaxError converts an error from hujson and extracts the line number.
+// syntaxError converts an error of hujson to a SyntaxError, and extracts the line number.
 func syntaxError(err error) error {
 	e := &SyntaxError{Line: 1, Why: strings.TrimPrefix(err.Error(), "hujson: ")}
 	var column int
@@ -105,8 +105,8 @@ func (d *document) decode() (root map[string]any, err error) {
 	return root, nil
 }
 
-// find returns the value at path, or nil if there is none. The path names an element of a list by its index. It returns
-// *TwiceError for a duplicate name along the path.
+// find returns the value at path, or nil if there is none. In a path, an element of a list is identified by its index.
+// It returns *TwiceError if a name along the path appears twice.
 func (d *document) find(path ...string) (*hujson.Value, error) {
 	at := &d.root
 	for _, name := range path {
@@ -196,9 +196,10 @@ func (f JSON) Empty(data []byte) bool {
 	return err == nil && hollow(&d.root) && blank(d.root.BeforeExtra) && blank(d.root.AfterExtra)
 }
 
-// edit decodes the file, applies change, and returns data with the same changes, or data itself if nothing changes. The
-// change function removes members by deleting them, and elements of a list by setting them to gone{}. It adds elements
-// at the end. Containers that then have no members and no comments are removed too.
+// edit decodes the file, lets change modify the decoded content, and returns data with the same changes. If nothing
+// changes, it returns data itself. To remove a member, change deletes it. To remove an element of a list, change sets
+// it to gone{}. It must append new elements at the end. Containers that are left without members and comments are
+// removed too.
 func (f JSON) edit(data []byte, change func(d *document, root map[string]any) error) ([]byte, error) {
 	d, err := f.parse(data)
 	if err != nil {
@@ -225,10 +226,10 @@ func (f JSON) edit(data []byte, change func(d *document, root map[string]any) er
 	return after, nil
 }
 
-// gone takes the place of a list element that is to be removed.
+// gone replaces a list element that is to be removed.
 type gone struct{}
 
-// left returns v, a decoded value, without the list elements that are gone{}.
+// left returns the decoded value v without the list elements that are gone{}.
 func left(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -247,8 +248,8 @@ func left(v any) any {
 	return v
 }
 
-// within returns the object at path in a decoded file. It creates the object and its parents if they are missing. The
-// result ok is false if something along the path is not an object.
+// within returns the object at path in a decoded file. It creates the object and its parents if they are missing. If a
+// value along the path is not an object, ok is false.
 func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	for _, name := range path {
 		if root[name] == nil {
@@ -261,7 +262,7 @@ func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	return root, true
 }
 
-// follow makes new members appear in the order of names. Names from earlier calls keep their places.
+// follow specifies that new members are written in the order of names. Names from earlier calls keep their places.
 func (d *document) follow(names ...string) {
 	at := 0
 	for _, name := range names {
@@ -274,7 +275,7 @@ func (d *document) follow(names ...string) {
 	}
 }
 
-// sorted returns the names of m's members, in the order in which to write them.
+// sorted returns the names of m's members, in the order in which they are written.
 func (d *document) sorted(m map[string]any) []string {
 	names := slices.Sorted(maps.Keys(m))
 	slices.SortStableFunc(names, func(a, b string) int {

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes the content of v from was to want. The line on which v begins has the given indentation. If the
-// change leaves nothing in v, match returns true. The caller must then remove v, and also delete want from v's
-// parent's wanted content.
+// match changes the content of v from was to want. The argument indent is the indentation of the line on which v
+// begins. If v is empty after the change, match returns true. The caller must then remove v, and delete want from the
+// wanted content of v's parent.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -89,7 +89,7 @@ func (d *document) matchList(v *hujson.Value, was, want []any, indent string) (e
 	return cut && hollow(v), nil
 }
 
-// item is the white space and the comments around a member of an object or an element of a list.
+// item contains the white space and the comments around a member of an object or an element of a list.
 type item struct {
 	before *hujson.Extra
 	after  *hujson.Extra // up to the comma; nil for the last item if no comma follows
@@ -118,7 +118,7 @@ func hollow(v *hujson.Value) bool {
 	return len(inside) == 0 && blank(*tail)
 }
 
-// excise removes one member or element of v with its line and comma. Comments around it stay.
+// excise removes the i-th member or element of v together with its line and comma. Comments around it stay.
 func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
@@ -148,15 +148,14 @@ func excise(v *hujson.Value, i int) {
 	}
 }
 
-// withoutLine returns the text before a member without the line ending and the white space directly in front of the
-// member.
+// withoutLine removes the last line ending, and the white space after it, from the text before a member.
 func withoutLine(before hujson.Extra) hujson.Extra {
 	before = bytes.TrimRight(before, " \t")
 	return bytes.TrimSuffix(bytes.TrimSuffix(before, []byte("\n")), []byte("\r"))
 }
 
-// attach adds value as the last member of v, or as the last element if name is "", in the style of v's other items.
-// The new item goes after the last comment.
+// attach adds value to v in the style of v's other items. The value becomes the last member, or the last element if
+// name is "". It goes after the last comment.
 func (d *document) attach(v *hujson.Value, name string, value any, indent string) {
 	s := d.style(v, indent)
 	inside, tail := contents(v)
@@ -195,7 +194,7 @@ func (d *document) attach(v *hujson.Value, name string, value any, indent string
 type style struct {
 	d             *document
 	newline, unit string
-	indent        string // of the members
+	indent        string // the indentation of the members
 	oneLine       bool
 }
 
@@ -221,7 +220,7 @@ func flat(v *hujson.Value) bool {
 	return len(inside) > 0 && !bytes.Contains(hujson.Value{Value: v.Value}.Pack(), []byte("\n"))
 }
 
-// ownLine returns the indentation of the first member or element if it begins a line.
+// ownLine returns the indentation of the first member or element, if that item begins a line.
 func ownLine(v *hujson.Value) (indent string, ok bool) {
 	inside, _ := contents(v)
 	if len(inside) == 0 {
@@ -232,8 +231,9 @@ func ownLine(v *hujson.Value) (indent string, ok bool) {
 	return indent, indent != none
 }
 
-// lineOf returns the indentation of a member that begins a line. The text in front of the member is before. If the
-// member does not begin a line, lineOf returns container, the indentation of the line of the member's container.
+// lineOf returns the indentation of the line on which a member begins. The parameter before is the text in front of the
+// member. If the member is not the first on its line, lineOf returns container, the indentation of the container's
+// line.
 func lineOf(before hujson.Extra, container string) string {
 	if i := bytes.LastIndexByte(before, '\n'); i >= 0 && blank(before[i:]) {
 		return string(before[i+1:])
@@ -241,8 +241,8 @@ func lineOf(before hujson.Extra, container string) string {
 	return container
 }
 
-// value lays out a decoded value. A list of strings is on one line. In any other container, each member is on its own
-// line, indented by one unit more than indent. In a file of one line, everything is on one line.
+// value formats a decoded value. A list of strings goes on one line. In any other container, each member goes on a line
+// of its own, one unit deeper than indent. In a file that consists of one line, everything goes on that line.
 func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	lead := s.newline + indent + s.unit
 	switch v := v.(type) {

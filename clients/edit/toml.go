@@ -110,8 +110,8 @@ func (f TOML) Cut(data []byte, path []string) ([]byte, error) {
 // Empty implements Format.
 func (TOML) Empty(data []byte) bool { return blank([]byte(strings.TrimPrefix(string(data), bom))) }
 
-// anyHeader matches a line that looks like a table's header. A line in a multi-line string may look the same. If the
-// text is cut there, the check of the result fails.
+// anyHeader matches a line that looks like the header of a table. A line inside a multi-line string may match too. If
+// an edit cuts the text at such a line, the check of the result fails.
 var anyHeader = lazy.Regexp(`^\s*\[`)
 
 // header matches the header of the table at path.
@@ -126,8 +126,8 @@ func headerBegins(path []string) string { return `^(?:` + bom + `)?\s*\[` + dott
 
 const headerEnds = `\]\s*(?:#.*)?\s*$`
 
-// inline matches a line that sets the parent of the entry at path. TOML forbids a [table] below an inline
-// table, but this parser accepts it.
+// inline matches a line that sets the parent of the entry at path to an inline table. TOML forbids a [table] below an
+// inline table, but this parser accepts it.
 func inline(path []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(?:` + bom + `)?` + dotted(path[:len(path)-1]) + `=`)
 }
@@ -142,8 +142,8 @@ func dotted(path []string) string {
 	return strings.Join(all, `\.`)
 }
 
-// section returns the index after the table's last line that is neither blank nor a comment. Comments before the next
-// table belong to the next table.
+// section returns the index after the last line of the table that starts at line at. Trailing blank lines and comments
+// are not counted, because comments before the next table belong to that table.
 func section(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines) && !anyHeader().MatchString(lines[i]); i++ {
@@ -154,14 +154,14 @@ func section(lines []string, at int) int {
 	return end
 }
 
-// sets reports whether a line sets a key of e.
+// sets reports whether a line sets one of e's keys, or a key that e drops.
 func sets(l string, e Entry) bool {
 	name, _, ok := strings.Cut(l, "=")
 	name = strings.Trim(name, " \t\"'")
 	return ok && (slices.Contains(e.Drop, name) || slices.ContainsFunc(e.Keys, func(k Key) bool { return k.Name == name }))
 }
 
-// value formats a Key's value.
+// value formats the value of a Key.
 func value(v any) string {
 	switch v := v.(type) {
 	case bool:

@@ -7,14 +7,14 @@ import (
 
 // Answer is the hook's answer. The zero value is an empty answer.
 type Answer struct {
-	Tell  string // for the model
-	Deny  string // why the files of an Edit must not be changed, for the model
-	Warn  string // for the model, about the files of an Edit that may be changed
-	Agent string // the session's agent, for clients that copy variables from an answer into their shells
+	Tell  string // text for the model
+	Deny  string // text for the model: why it must not change the files of an Edit
+	Warn  string // text for the model about files of an Edit that it may change
+	Agent string // the session's agent, for clients that copy variables from the answer into their shells
 }
 
-// Format returns what the hook prints, and its exit status, in the form that the event's client expects. For an empty
-// answer it returns no bytes and 0, unless the client requires more.
+// Format returns what the hook must print, and its exit status, in the form that the event's client expects. For an
+// empty answer, it returns no bytes and 0, unless the client requires an answer.
 func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	r := clients[e.Client].answer(a, e)
 	if r == nil {
@@ -27,7 +27,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	return b.Bytes(), nil, 0
 }
 
-// reply is an answer in the form that Claude Code expects. Clients that copied its hooks expect the same form.
+// reply is an answer in the form of Claude Code, and of clients that copied its hooks.
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
@@ -42,7 +42,7 @@ type specific struct {
 	Context  string `json:"additionalContext,omitempty"`
 }
 
-// forModel returns everything that the answer tells the model, except a refusal.
+// forModel returns all text for the model except a refusal.
 func (a Answer) forModel() string {
 	if a.Warn != "" && a.Tell != "" {
 		return a.Warn + "\n" + a.Tell

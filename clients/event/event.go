@@ -1,12 +1,12 @@
-// Package event parses what a client sends to its hook (`mailtree hook CLIENT`, which the client runs at its events),
-// and formats the answers that the client understands. It works only on bytes in memory.
+// Package event parses the events that a client reports to its hook (`mailtree hook CLIENT`), and formats the hook's
+// answers in the client's own form. It works only on bytes in memory.
 //
 //	event.go    Event, the common form of the clients' events, and Parse
 //	answer.go   Answer, the common form of answers, and Format
 //	table.go    the clients: their event names, and the form of their answers
 //	plain.go    answers in forms other than Claude Code's
 //
-// fixtures/hooks contains the input from each client, the Event parsed from it, and the bytes of the answer.
+// fixtures/hooks contains, for each client, the input, the Event parsed from it, and the bytes of the answer.
 package event
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Kind says what happened in a session. The zero value is an event that this program ignores.
+// Kind says what happened in a session. The zero value means that this program ignores the event.
 type Kind string
 
 // The kinds of events.
@@ -31,23 +31,23 @@ const (
 	Ask     Kind = "ask"     // the client asks the user whether a tool may run
 	Stop    Kind = "stop"    // a turn ends
 	End     Kind = "end"     // the session ends
-	Compact Kind = "compact" // the model's context has been cut
+	Compact Kind = "compact" // the client has shortened the model's context
 )
 
 // Event is an event that a client reports to its hook.
 type Event struct {
-	Client  string // as in `mailtree hook CLIENT`
+	Client  string // the client's name, as in `mailtree hook CLIENT`
 	Name    string // the client's name for the event
 	Kind    Kind
 	Source  string // for a Start: startup, resume, clear, compact, fork; for a Stop: how the turn ended; "" if the client does not say
 	Session string // the client's id for the conversation
 	Dir     string // the session's working directory, which may change
-	Root    string // the folder that the client was started in; Dir if the client does not say
+	Root    string // the folder in which the client was started; Dir if the client does not say
 	Model   string // "" if the client does not say
 
-	Transcript string // the file that the client writes the session to; "" if the client does not say
+	Transcript string // the file in which the client records the session; "" if the client does not say
 
-	Deaf     bool // the client does not show the answer to the model
+	Deaf     bool // the client will not show the answer to the model
 	Subagent bool // the event happened in a subagent of the session's agent
 
 	Paths []string // the files that a tool changes, absolute or relative to Dir; an Edit has at least one
@@ -55,8 +55,8 @@ type Event struct {
 	Asks string // for an Ask: the tool and its file, or the first line of its command; "" if the client does not say
 }
 
-// Edited returns the absolute paths of the files that tools have changed. It returns nil before a change, and if the
-// tool failed.
+// Edited returns the absolute paths of the files that tools have changed. For an event before a change, or after a tool
+// has failed, it returns nil.
 func (e *Event) Edited() (paths []string) {
 	if e.Kind != Tool || strings.HasSuffix(e.Name, "Failure") {
 		return nil
@@ -70,12 +70,12 @@ func (e *Event) Edited() (paths []string) {
 	return paths
 }
 
-// ErrClient means that there is no client with that name.
+// ErrClient means that the client is unknown.
 var ErrClient = errors.New("no such client")
 
-// Parse parses what a client wrote to its hook's standard input. It looks up variables of the hook's environment with
-// env, which returns "" for a variable that is not set. An event that this program ignores has no Kind. Parse returns
-// ErrClient, and errors from encoding/json if stdin is not a JSON object.
+// Parse parses the standard input that a client passes to its hook. To read the hook's environment, it calls env, which
+// returns "" for a variable that is not set. If this program ignores the event, Kind is "". Parse returns ErrClient,
+// and errors from encoding/json if stdin is not a JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
 	if !ok {
@@ -114,36 +114,36 @@ func Parse(client string, stdin []byte, env func(name string) string) (Event, er
 	return e, nil
 }
 
-// payload contains the fields that clients send.
+// payload contains the fields that clients send in an event.
 type payload struct {
 	Event          string   `json:"hook_event_name"`
 	Session        string   `json:"session_id"`
-	Conversation   string   `json:"conversation_id"` // Cursor's
-	ConversationID string   `json:"conversationId"`  // Antigravity's
+	Conversation   string   `json:"conversation_id"` // sent by Cursor
+	ConversationID string   `json:"conversationId"`  // sent by Antigravity
 	Dir            string   `json:"cwd"`
-	Roots          []string `json:"workspace_roots"` // Cursor's
-	WorkspacePaths []string `json:"workspacePaths"`  // Antigravity's
+	Roots          []string `json:"workspace_roots"` // sent by Cursor
+	WorkspacePaths []string `json:"workspacePaths"`  // sent by Antigravity
 	Source         string   `json:"source"`
 	Status         string   `json:"status"`
 	Model          string   `json:"model"`
 	AgentID        string   `json:"agent_id"`
 	Calls          []call   `json:"tool_calls"`
-	Invocation     *int     `json:"invocationNum"` // Antigravity's
+	Invocation     *int     `json:"invocationNum"` // sent by Antigravity
 	Notification   string   `json:"notification_type"`
 	Message        string   `json:"message"`
 	Transcript     string   `json:"transcript_path"`
 	call
 
-	Timestamp json.RawMessage `json:"timestamp"` // Claude Code does not send one
+	Timestamp json.RawMessage `json:"timestamp"` // Claude Code does not send a timestamp
 
-	// These are Copilot's fields, for hooks whose event has a camelCase name.
+	// These are the fields that Copilot sends for events with a camelCase name.
 	SessionID  string          `json:"sessionId"`
 	ToolName   string          `json:"toolName"`
 	ToolArgs   input           `json:"toolArgs"`
 	ToolResult json.RawMessage `json:"toolResult"`
 }
 
-// unnamed infers the name of an event from a client that does not send the name.
+// unnamed infers the event's name if the client does not send it.
 func (p *payload) unnamed() string {
 	switch {
 	case p.Invocation != nil:
@@ -154,7 +154,7 @@ func (p *payload) unnamed() string {
 	return ""
 }
 
-// asks returns what the client asks the user's permission for. A file in dir is shown relative to dir.
+// asks returns what the client asks the user's permission for. The path of a file in dir is relative to dir.
 func (p *payload) asks(dir string) string {
 	text := p.Message
 	if p.Tool != "" {
@@ -178,8 +178,8 @@ type call struct {
 	Input input  `json:"tool_input"`
 }
 
-// addFiles adds the files that a tool changes to the event. If the tool changes no files, addFiles adds nothing, and
-// the event needs no check in advance.
+// addFiles adds the files that a tool call changes to the event's paths. If the call changes no files, the event's
+// paths stay empty, and there is nothing to check before the call.
 func (c client) addFiles(e *Event, t call) {
 	paths := shellPatched(t.Input.text("command"))
 	if slices.Contains(c.editors, t.Tool) && t.Input.text("command") != "view" { // str_replace_editor also reads files

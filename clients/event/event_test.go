@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in fixtures/hooks")
 
-// TestHooks parses what clients send, answers it, and compares both with fixtures/hooks. README.md there explains the
+// TestHooks checks that the clients' input is parsed and answered as in fixtures/hooks. README.md there explains the
 // form of a case.
 func TestHooks(t *testing.T) {
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// replay runs the cases of one client. It returns the given inputs together with the results.
+// replay runs the cases of one client. It returns the given inputs, each with its actual results.
 func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) {
 	var e Event
 	for _, f := range given {
@@ -69,7 +69,7 @@ func replay(t *testing.T, client string, given []txtar.File) (all []txtar.File) 
 	return all
 }
 
-// lines returns the fields of an event that are set, one per line.
+// lines formats the fields of an event that are not empty, one per line.
 func lines(e Event) (text []byte) {
 	v := reflect.ValueOf(e)
 	for i := range v.NumField() {
@@ -80,8 +80,8 @@ func lines(e Event) (text []byte) {
 	return text
 }
 
-// TestParseRefuses checks that input that is not a client's event is an error, and that a field with an unexpected type
-// is treated as absent.
+// TestParseRefuses checks that Parse returns an error for input that is not a client's event, and treats a field with
+// an unexpected type as absent.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }
@@ -102,7 +102,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 // TestParseForeign checks that a hook for Claude Code ignores events from Copilot CLI, which runs that hook too. The
-// hook must not ignore events from Claude Code, even if Copilot started Claude Code.
+// hook must not ignore events from Claude Code, even if Claude Code was started by Copilot.
 func TestParseForeign(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string { return map[string]string{"COPILOT_PROJECT_DIR": "/code"}[name] }
@@ -117,7 +117,7 @@ func TestParseForeign(t *testing.T) {
 	}
 }
 
-// TestEdited checks which events report an edit, and that the paths are absolute.
+// TestEdited checks which events report edits, and that their paths are absolute.
 func TestEdited(t *testing.T) {
 	for name, want := range map[string][]string{
 		"PreToolUse":         nil,

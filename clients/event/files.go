@@ -9,11 +9,11 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// input contains a tool's arguments by name, as clients send them.
+// input contains the arguments of a tool call by name, as the client sends them.
 type input map[string]any
 
-// UnmarshalJSON accepts an object, an object inside a string, and text. Text is the patch for a tool that accepts no
-// other argument. It becomes the argument "input". Any other value is treated as no arguments.
+// UnmarshalJSON accepts an object, an object encoded as a string, or plain text. Plain text is a patch, for a tool that
+// has no other arguments. It becomes the argument "input". Any other value counts as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string
@@ -27,21 +27,21 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The names of tools' arguments. A fileArgument contains the name of a file, and a patchArgument contains a patch or a
+// The names of tools' arguments. Those in fileArguments contain a path. Those in patchArguments contain a patch or a
 // shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}
 )
 
-// text returns an argument, or "" if it is missing or not a string.
+// text returns the argument with the given name, or "" if it is missing or not a string.
 func (in input) text(name string) string {
 	s, _ := in[name].(string)
 	return s
 }
 
-// files lists the files that an editing tool changes. They are named directly by the tool's arguments, or by a patch in
-// the arguments.
+// files returns the files that an editing tool changes. They are in the tool's arguments, or in a patch in the
+// arguments.
 func (in input) files() (paths []string) {
 	for _, name := range fileArguments {
 		paths = append(paths, in.text(name))
@@ -52,10 +52,10 @@ func (in input) files() (paths []string) {
 	return distinct(paths)
 }
 
-// header matches a line of a patch that names a file, in the format of the tool apply_patch.
+// header matches a line that names a file in a patch for the tool apply_patch.
 var header = lazy.Regexp(`(?m)^[ \t]*\*\*\* (?:Add File|Update File|Delete File|Move to): (.*?)[ \t\r]*$`)
 
-// patched lists the files that a patch adds, changes, deletes and moves. It lists a moved file under both names.
+// patched returns the files that a patch adds, changes, deletes or moves. For a moved file, it returns both names.
 func patched(patch string) (paths []string) {
 	for _, m := range header().FindAllStringSubmatch(patch, -1) {
 		paths = append(paths, m[1])
@@ -64,10 +64,10 @@ func patched(patch string) (paths []string) {
 }
 
 // applying matches a shell command that passes a patch to apply_patch. Some clients execute such commands themselves.
-// The expression's group is the folder that the command first changes to, with or without quotes.
+// The group matches the folder, with or without quotes, that the command changes to first.
 var applying = lazy.Regexp(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
-// shellPatched lists the files that a shell command patches. It lists none for any other command.
+// shellPatched returns the files that a shell command patches, or nil if the command does not apply a patch.
 func shellPatched(command string) []string {
 	m := applying().FindStringSubmatch(command)
 	if m == nil {

@@ -10,7 +10,7 @@ import (
 const patch = "*** Begin Patch\n*** Add File: new file.txt\n+*** Add File: no.txt\n*** Update File: a.txt\n*** Move to: b/a.txt\n" +
 	"@@\n-hi\n+ho\n*** Delete File: /abs/old.txt\r\n*** End Patch\n"
 
-// TestFiles checks that a tool's arguments show which files the tool changes.
+// TestFiles checks that the files that a tool changes are found in the tool's arguments.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	text := func(s string) string {

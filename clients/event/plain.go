@@ -1,8 +1,8 @@
 package event
 
-// This file contains the answers for clients that expect a form other than Claude Code's.
+// This file formats the answers for clients whose form differs from Claude Code's.
 
-// answerPlugin answers our own plugin, which acts on the answer itself.
+// answerPlugin formats an answer for our own plugin, which carries out the answer itself.
 func answerPlugin(a Answer, _ Event) any {
 	if a == (Answer{}) {
 		return nil
@@ -27,7 +27,7 @@ type cursorReply struct {
 
 func answerCursor(a Answer, e Event) any {
 	switch {
-	case e.Name == "beforeSubmitPrompt": // without an answer, Cursor may hold back the prompt
+	case e.Name == "beforeSubmitPrompt": // Cursor may hold back the prompt if it gets no answer
 		return cursorReply{Continue: true}
 	case e.Kind == Edit && a.Deny != "":
 		return cursorReply{Permission: "deny", ToAgent: a.Deny, ToPerson: a.Deny}

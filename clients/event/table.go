@@ -1,11 +1,11 @@
 package event
 
-// client describes how a client names its events, and the form of the answers that it expects.
+// client describes a client's names for its events, and the form of the answers that it expects.
 type client struct {
-	kinds   map[string]Kind // by name, or by name and type of notification
+	kinds   map[string]Kind // by event name, or by event name and type of notification
 	editors []string        // tools that change files
 	rootVar string          // the environment variable that contains Event.Root; "": none
-	deaf    []string        // events, by name or by name and source, whose answers the client does not show to the model
+	deaf    []string        // events, by name or by name and source, whose answers never reach the model
 	answer  func(a Answer, e Event) any
 }
 
@@ -29,7 +29,7 @@ var clients = map[string]client{
 	},
 	"codex": {
 		kinds: map[string]Kind{
-			"SessionStart":      Start, // sent with the first prompt, not when the client opens
+			"SessionStart":      Start, // sent with the first prompt, not when the client starts
 			"UserPromptSubmit":  Prompt,
 			"PreToolUse":        Edit,
 			"PostToolUse":       Tool,
@@ -60,14 +60,14 @@ var clients = map[string]client{
 	"qwen": {
 		kinds: map[string]Kind{
 			"SessionStart":             Start,
-			"UserPromptSubmit":         Prompt, // also sent before the model reads the result of a tool
+			"UserPromptSubmit":         Prompt, // also sent before the model reads a tool's result
 			"PreToolUse":               Edit,
 			"PostToolUse":              Tool,
 			"PostToolUseFailure":       Tool,
 			"PermissionRequest":        Ask,
 			"Stop":                     Stop,
 			"StopFailure":              Stop,
-			"Notification idle_prompt": Stop, // after every end of a turn, also after Esc and "No"
+			"Notification idle_prompt": Stop, // sent after every turn, even if the user ended it with Esc or "No"
 			"SessionEnd":               End,
 		},
 		editors: []string{"edit", "write_file", "notebook_edit"},
@@ -108,7 +108,7 @@ var clients = map[string]client{
 			"PreToolUse":                     Edit,
 			"PostToolUse":                    Tool,
 			"PreCompact":                     Compact,
-			"Notification permission_prompt": Ask, // PermissionRequest is also sent if the user is not asked
+			"Notification permission_prompt": Ask, // unlike PermissionRequest, sent only if the user is really asked
 			"Stop":                           Stop,
 			"ErrorOccurred":                  Stop,
 			"SessionEnd":                     End,
@@ -125,7 +125,7 @@ var clients = map[string]client{
 	},
 }
 
-// Known reports whether there is a client with that name.
+// Known reports whether the client is known.
 func Known(name string) bool {
 	_, ok := clients[name]
 	return ok
@@ -134,7 +134,7 @@ func Known(name string) bool {
 func answerClaude(a Answer, e Event) any {
 	s := &specific{Event: e.Name, Context: a.forModel()}
 	switch {
-	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or the user must decide
+	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or the decision is the user's
 		return nil
 	case e.Kind == Edit && a.Deny != "":
 		s.Decision, s.Reason = "deny", a.Deny
@@ -144,8 +144,8 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex formats an answer for Codex and Qwen Code. If a Stop is refused, the turn continues and the model gets
-// the reason. Everything else is as in Claude Code.
+// answerCodex formats an answer for Codex or Qwen Code. Their form is Claude Code's, except at a Stop. If a Stop is
+// refused, the turn continues and the model gets the reason.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:

@@ -2,12 +2,12 @@ package event
 
 import "encoding/json"
 
-// Waits reports whether the client has hooks that keep running after their event and can wake the client when they
-// end.
+// Waits reports whether the client has hooks that keep running in the background, and that can wake a session when they
+// exit.
 func Waits(client string) bool { return client == "claude" || client == "opencode" }
 
-// CanWait reports whether a waiting hook can wake the client. If Claude Code runs without a user, it does not exit
-// until its hooks have ended, so its hooks must not wait.
+// CanWait reports whether a waiting hook can wake the session. If Claude Code runs without a user, it does not exit
+// until its hooks have exited, so its hooks must not wait.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":
@@ -18,8 +18,8 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a waiting hook prints when it ends, and its exit status. They make the client begin a turn
-// with the text.
+// FormatWake returns what a waiting hook must print before it exits, and its exit status. These make the client start a
+// turn with the text.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2

@@ -5,19 +5,20 @@ import (
 	"encoding/json"
 )
 
-// This file contains the manifests, in the forms that the clients define.
+// This file defines the manifests, in the form that each client requires.
 
-// schemas is the base URL of the schemas of Agent Plugins.
+// schemas is the base URL of the JSON schemas of Agent Plugins.
 const schemas = "https://agent-plugins.org/schemas/1.0.0/"
 
 type author struct {
 	Name string `json:"name"`
 }
 
-// authors is the owner of the plugins, as named in LICENSE.
+// authors is the owner of the plugins, as in the LICENSE file.
 var authors = author{"The mailtree authors"}
 
-// manifest describes a plugin. Claude Code, Codex, Copilot CLI and Agent Plugins have these fields in common.
+// manifest describes a plugin. It contains the fields that Claude Code, Codex, Copilot CLI and Agent Plugins have in
+// common.
 type manifest struct {
 	Schema      string  `json:"$schema,omitempty"`
 	Name        string  `json:"name"`
@@ -41,14 +42,14 @@ func (h home) manifest() manifest {
 	}
 }
 
-// portable returns the manifest for Agent Plugins 1.0.
+// portable returns the manifest in the form of Agent Plugins 1.0.
 func (h home) portable() manifest {
 	m := h.manifest()
 	m.Schema = schemas + "plugin.schema.json"
 	return m
 }
 
-// marketplace is a list of plugins in the form of Claude Code and Copilot CLI.
+// marketplace is a list of plugins in the form that Claude Code and Copilot CLI use.
 type marketplace struct {
 	Name     string   `json:"name"`
 	Owner    author   `json:"owner"`
@@ -75,7 +76,7 @@ func (h home) marketplace(client string) marketplace {
 	}
 }
 
-// codexManifest is a manifest that also says how Codex displays the plugin.
+// codexManifest is a manifest that also specifies how Codex displays the plugin.
 type codexManifest struct {
 	manifest
 	Interface codexFace `json:"interface"`
@@ -171,7 +172,7 @@ func (h home) module() module {
 	}
 }
 
-// encode returns the value as the content of a JSON file, formatted like the clients' own files.
+// encode encodes a value as the content of a JSON file, formatted like the clients' own files.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,6 +1,6 @@
-// Package plugin generates mailtree's plugins. A plugin is a folder that a client's own plugin command installs. It
-// contains what `mailtree setup` would write for the client, and the skill. `mailtree setup --plugin DIR` writes the
-// plugins' files. They are checked in, because clients install plugins from the repository:
+// Package plugin generates mailtree's plugins. A plugin is a folder that a user installs with the client's own plugin
+// command. It contains everything that `mailtree setup` would write for the client, and the skill. `mailtree setup
+// --plugin DIR` writes the plugins' files. They are checked in, because clients install plugins from the repository:
 //
 //	.claude-plugin/, .agents/, .github/plugin/     lists of plugins, which Claude Code, Codex and Copilot CLI read
 //	gemini-extension.json, hooks/, skills/         the extension for Gemini CLI, which is the repository itself
@@ -25,7 +25,7 @@ import (
 	"mailtree/skills"
 )
 
-// These values change with a release. The command release/apply sets the address.
+// These values change with each release. The command release/apply sets the repository's address.
 const (
 	version    = "0.0.0"
 	repository = ""
@@ -42,16 +42,16 @@ const (
 	qwenHooks     = "clients/plugin/qwen/hooks.json"
 )
 
-// ErrOther means that a file is not mailtree's.
+// ErrOther means that a file does not belong to mailtree.
 var ErrOther = errors.New("the file belongs to another project")
 
-// home is the release information that the plugins contain.
+// home contains the information about a release that the plugins include.
 type home struct {
 	Version    string // clients update a plugin only if its version changes
 	Repository string // the address of the repository; "" while the project is not published
 }
 
-// notInstalled returns the text that a plugin shows the user if mailtree is not on the PATH.
+// notInstalled returns the text that a plugin shows to the user if mailtree is not on the PATH.
 func (h home) notInstalled() string {
 	where := "the README of mailtree"
 	if h.Repository != "" {
@@ -67,11 +67,11 @@ func Files() ([]clients.File, error) {
 
 // kind describes one plugin.
 type kind struct {
-	client   string // the client whose hooks the plugin contains; agent has no hooks
+	client   string // the client whose hooks the plugin contains; the plugin "agent" has no hooks
 	manifest string // the manifest's name in the plugin's folder
 	content  any
 	servers  string // the file with the MCP entry
-	list     string // the list that contains the plugin, relative to the repository; "": none
+	list     string // the list that includes the plugin, relative to the repository; "": none
 	listed   any
 }
 
@@ -134,7 +134,7 @@ func (h home) render() (all []clients.File, err error) {
 	}
 
 	for _, e := range []struct{ client, manifest, hooks, declared string }{
-		{"gemini", extensionFile, "hooks/hooks.json", ""}, // Gemini CLI expects hooks in this file
+		{"gemini", extensionFile, "hooks/hooks.json", ""}, // the only path at which Gemini CLI finds hooks
 		{"qwen", "qwen-extension.json", qwenHooks, qwenHooks},
 	} {
 		extension, failed := h.extension(e.client, e.declared)
@@ -155,7 +155,7 @@ func (h home) render() (all []clients.File, err error) {
 // folder returns the folder of a plugin, relative to the top of the repository.
 func folder(client string) string { return "clients/plugin/" + client }
 
-// setup returns the setup whose files a plugin contains.
+// setup returns the setup whose files the client's plugin contains.
 func (h home) setup(client string) clients.Setup {
 	list := clients.List()
 	return clients.Setup{
@@ -172,8 +172,8 @@ type servers struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// servers returns the MCP entry of a plugin. Copilot CLI, Gemini CLI and Qwen Code have entries of their own form;
-// the other clients read the form of Claude Code.
+// servers returns the MCP entry of a plugin. Copilot CLI, Gemini CLI and Qwen Code each have a form of their own. The
+// other clients use the form of Claude Code.
 func (h home) servers(client string) (s servers, err error) {
 	if client == agent {
 		s.Schema = schemas + "mcp.schema.json"
@@ -188,7 +188,7 @@ func (h home) servers(client string) (s servers, err error) {
 	return s, err
 }
 
-// Change is a file of a plugin that is not up to date.
+// Change is an outdated or missing file of a plugin.
 type Change struct {
 	Name          string // the path of the file
 	before, after []byte
@@ -205,8 +205,8 @@ func (c Change) Apply() error {
 	return tree.ReplaceFile(c.Name, c.after, 0o644)
 }
 
-// Changes returns the changes that write the current plugins into a folder. It returns read errors, and ErrOther if
-// it would replace a file in a folder that does not contain mailtree's extension for Gemini CLI.
+// Changes returns the changes that bring the plugins in a folder up to date. It returns read errors. It returns
+// ErrOther if it would replace a file in a folder that does not contain mailtree's extension for Gemini CLI.
 func Changes(dir string) (all []Change, err error) {
 	files, err := Files()
 	if err != nil {
@@ -232,10 +232,10 @@ func Changes(dir string) (all []Change, err error) {
 	return all, nil
 }
 
-// Remove removes the files of the plugins from a folder, and the folders that become empty. It returns the names of
-// the removed files, and the names of the files that it keeps because this version of mailtree would write different
-// content. It does not follow links out of the folder. With dry, it removes nothing. It returns errors from the file
-// system; a missing file or folder is not an error.
+// Remove removes the plugins' files from a folder, and the folders that become empty. It returns the names of the
+// removed files, and of the files that it keeps because their content differs from what this version of mailtree would
+// write. It does not follow links out of the folder. If dry is true, it removes nothing. It returns file system errors,
+// but does not treat a missing file or folder as an error.
 func Remove(dir string, dry bool) (removed, kept []string, err error) {
 	files, err := Files()
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 
 const top = "../.."
 
-// TestCheckedIn checks that the plugins in the repository match what the tables of clients produce. `mailtree setup
-// --plugin .`, at the top of the repository, updates them.
+// TestCheckedIn checks that the plugins in the repository are up to date. To update them, run `mailtree setup --plugin
+// .` at the top of the repository.
 func TestCheckedIn(t *testing.T) {
 	t.Parallel()
 	changes, err := Changes(top)
@@ -29,7 +29,8 @@ func TestCheckedIn(t *testing.T) {
 	}
 }
 
-// TestChanges checks that a file is replaced if it is missing or differs in one byte, and that no other file changes.
+// TestChanges checks that a file is written if it is missing or differs in one byte, and that other files do not
+// change.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -54,7 +55,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// write writes all files into a folder, and returns them.
+// write writes the files of all plugins into a folder, and returns the files.
 func write(t *testing.T, dir string) []clients.File {
 	t.Helper()
 	changes, err := Changes(dir)
@@ -73,7 +74,7 @@ func write(t *testing.T, dir string) []clients.File {
 	return files
 }
 
-// TestOther checks that no file of another project is replaced.
+// TestOther checks that another project's file is not replaced.
 func TestOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -85,7 +86,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// TestLists checks that each list of plugins refers to a plugin with the listed name.
+// TestLists checks that each entry in a list of plugins refers to a plugin with that name.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	for _, list := range []struct{ file, manifest string }{
@@ -127,8 +128,8 @@ func decode(t *testing.T, name string, v any) {
 	}
 }
 
-// TestHome checks that the manifests and the text for when mailtree is missing contain the address of the repository
-// if there is one. Until then, no manifest may have an empty address.
+// TestHome checks that the manifests, and the text about a missing mailtree, contain the repository's address. If there
+// is no address yet, no manifest may contain an empty one.
 func TestHome(t *testing.T) {
 	t.Parallel()
 	const repository = "https://github.com/example/mailtree"
@@ -155,8 +156,8 @@ func TestHome(t *testing.T) {
 	}
 }
 
-// TestMissing runs the commands of all plugins without mailtree on the PATH. Each command must succeed. Only the
-// command at the start of a session may say what is missing.
+// TestMissing runs the commands of all plugins without mailtree on the PATH. It checks that each command succeeds, and
+// that only the command for the start of a session says that mailtree is missing.
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	sh, err := exec.LookPath("sh")
@@ -197,7 +198,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// commands returns the commands for a POSIX shell in a value from a hooks file.
+// commands returns the POSIX shell commands that a value from a hooks file contains.
 func commands(v any) (all []string) {
 	switch v := v.(type) {
 	case []any:

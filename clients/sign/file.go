@@ -11,26 +11,26 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Limits for one read, in bytes.
+// Limits in bytes.
 const (
 	maxStatus = 64 << 10 // a longer status file is ignored
 	maxLine   = 1 << 20  // a longer line of a transcript is ignored
-	maxLook   = 8 << 20  // if more has been appended, only the last maxLine bytes are read
+	maxLook   = 8 << 20  // if the transcript has grown by more than this, only the last maxLine bytes are read
 )
 
-// Follower reads a session's state from the session's files. Its fields are exported so that one process can start
-// reading and another can continue.
+// Follower reads a session's state from the session's files. Its fields are exported so that another process can
+// continue where this one has stopped.
 type Follower struct {
 	Client string `json:"client"`
 	ID     string `json:"id"`
 	File   string `json:"file"`
-	At     int64  `json:"at"`   // the transcript was read up to this offset
-	Cut    bool   `json:"cut"`  // At lies inside a line that was too long to read
-	Last   string `json:"last"` // last text from a status file
+	At     int64  `json:"at"`   // the offset up to which the transcript has been read
+	Cut    bool   `json:"cut"`  // At is inside a line that was too long to read
+	Last   string `json:"last"` // the string that statusIs returned last
 }
 
-// Follow returns a follower of the session's files, which reports the states that appear after this call. ok is false
-// if the session's client has no such file.
+// Follow returns a follower that reports the states that appear in the session's files from now on. If the client has
+// no such file, ok is false.
 func Follow(s Session) (f Follower, ok bool) {
 	c, known := clients[s.Client]
 	f = Follower{Client: s.Client, ID: s.ID}
@@ -53,8 +53,8 @@ func Follow(s Session) (f Follower, ok bool) {
 	return f, true
 }
 
-// Next returns the last state that has appeared in the session's files since the previous call, or "" if none has. A
-// file shows no state if it is missing, cannot be read, or is not a regular file of this OS user.
+// Next returns the last state that has appeared in the session's files since the previous call, or "" if there is none.
+// It ignores a file that is missing, cannot be read, or is not a regular file of this OS user.
 func (f *Follower) Next() (is seat.State) {
 	file, err := open(f.File)
 	if err != nil {
@@ -93,9 +93,8 @@ func (f *Follower) Next() (is seat.State) {
 	return is
 }
 
-// Ended reports whether the session's files show that its last turn has ended. It is for events that a client still
-// reports after the user has interrupted the turn. A false result means that the files do not show the end, or that the
-// client reports no such events. It reads the last maxLine bytes.
+// Ended reports whether the session's files show that its last turn has ended. Some clients still report events of a
+// turn after the user has interrupted it. For other clients, Ended returns false. It reads only the last maxLine bytes.
 func Ended(s Session) (ended bool) {
 	c := clients[s.Client]
 	if c.prompt == nil {
@@ -124,7 +123,7 @@ func Ended(s Session) (ended bool) {
 	return ended
 }
 
-// skip adjusts the offset if the file has become shorter, or has grown by more than maxLook.
+// skip adjusts the offset if the transcript has become shorter, or has grown by more than maxLook.
 func (f *Follower) skip(size int64) {
 	switch {
 	case size < f.At:
@@ -134,10 +133,10 @@ func (f *Follower) skip(size int64) {
 	}
 }
 
-// read returns the next complete lines of the transcript, which has the given size. At the end of the transcript, it
-// also returns false. If the last line is still being written, the next call reads it.
+// read returns the next complete lines of the transcript, whose size is given. It leaves an incomplete last line to the
+// next call. At the end of the transcript, more is false.
 func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
-	data := make([]byte, min(maxLine, size-f.At)) // usually empty, because a session's file is read twice a second
+	data := make([]byte, min(maxLine, size-f.At)) // usually empty, because the transcript is read twice a second
 	n, err := file.ReadAt(data, f.At)
 	data = data[:n]
 	end := bytes.LastIndexByte(data, '\n') + 1
@@ -154,10 +153,10 @@ func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
 	return lines, err == nil && end > 0
 }
 
-// open opens a regular file of this process's OS user. It does not follow a link at the end of the path. It does not
-// open a pipe or a device, so it never blocks.
+// open opens a regular file that belongs to this process's OS user. It does not follow a link at the end of the path.
+// It never opens a pipe or a device, so it never blocks.
 func open(path string) (*os.File, error) {
-	info, err := os.Lstat(path) // opening a device might already have an effect
+	info, err := os.Lstat(path) // check first, because merely opening a device may have an effect
 	if err == nil && !own(info) {
 		err = errNotOwn
 	}

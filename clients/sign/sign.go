@@ -1,13 +1,14 @@
-// Package sign reads a session's state from a client's own files. Clients report the start and the normal end of a
-// turn to their hooks. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool.
-// Clients record such an end only in their files. The process that waits for a session reads these files; the server
-// never does.
+// Package sign reads a session's state from a client's own files. Clients report to their hooks when a turn starts and
+// when it ends normally. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool call.
+// Clients record these ends only in their files. The process that waits for mail for a session reads these files. The
+// server never does.
 //
 //	sign.go   Session, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
 //
-// A model can make any text appear in these files, because it chooses what its tools print. Therefore only the client's
-// own kinds of entries are considered, never the text inside an entry. See docs/hooks.md, "How a turn ends".
+// The model controls much of the text in these files, because it chooses what its tools print. Therefore this package
+// checks only which kind of entry the client has written, never the text inside an entry. See docs/hooks.md, "How a
+// turn ends".
 package sign
 
 import (
@@ -19,16 +20,17 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client describes where a client's files are and what their content means.
+// client describes the location and the meaning of a client's files.
 type client struct {
-	// transcript returns the path of the file that contains a line for each event of a session.
+	// transcript returns the path of a session's transcript, a file with one line for each event.
 	transcript func(s Session) string
-	line       func(line []byte) seat.State // what a line means; "": nothing
-	// prompt reports whether a line is a prompt. It is nil for a client that never runs a hook for a tool after the
-	// tool's turn has ended.
+	line       func(line []byte) seat.State // returns the state that a line shows, or "" if it shows none
+	// prompt reports whether a line is a prompt. It is nil if the client never runs a tool's hook after the tool's turn
+	// has ended.
 	prompt func(line []byte) bool
-	// status returns the path of the file that contains a session's current state. statusIs returns that state, and a
-	// string that changes whenever the state does. A client has either these two functions or a transcript.
+	// status returns the path of the file with a session's current state. statusIs parses the file, and returns the
+	// state, and a string that changes whenever the state changes. A client has either these two functions or a
+	// transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)
 }
@@ -40,17 +42,17 @@ var clients = map[string]client{
 	"copilot": {transcript: copilotTranscript, line: copilotLine},
 }
 
-// Session describes a session as its client has reported it to a hook.
+// Session describes a session as reported by its client to a hook.
 type Session struct {
 	Client     string
 	ID         string
 	PID        int                      // the client's process; 0: unknown
 	Transcript string                   // the path that the client reports; "" if it reports none
 	Home       string                   // the user's home folder
-	Env        func(name string) string // the hook's environment
+	Env        func(name string) string // looks up a variable in the hook's environment
 }
 
-// reported returns the path that the client has reported.
+// reported returns the transcript's path as reported by the client.
 func reported(s Session) string {
 	if !filepath.IsAbs(s.Transcript) {
 		return ""
@@ -58,7 +60,7 @@ func reported(s Session) string {
 	return s.Transcript
 }
 
-// claudeStatus returns the path of the status file that Claude Code keeps for each of its processes.
+// claudeStatus returns the path of the status file that Claude Code writes for each of its processes.
 func claudeStatus(s Session) string {
 	dir := s.Env("CLAUDE_CONFIG_DIR")
 	if dir == "" {
@@ -70,8 +72,8 @@ func claudeStatus(s Session) string {
 	return filepath.Join(dir, "sessions", strconv.Itoa(s.PID)+".json")
 }
 
-// claudeStatusIs reads a session's status. If the process is now running another session, its file says nothing about
-// the earlier session.
+// claudeStatusIs parses a status file. If the process is now running another session, the file contains nothing about
+// the given session.
 func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	var file struct {
 		Session string      `json:"sessionId"`
@@ -85,8 +87,8 @@ func claudeStatusIs(data []byte, session string) (is seat.State, said string) {
 	return is, file.Status + " " + file.Since.String()
 }
 
-// codexLine reads a line of a rollout file. If an API error ends a turn, Codex records the end of the turn there but
-// does not report it to any hook.
+// codexLine parses a line of a rollout file. If an API error ends a turn, Codex records this in the file, but does not
+// report it to any hook.
 func codexLine(line []byte) seat.State {
 	var entry struct {
 		Type    string `json:"type"`
@@ -104,8 +106,8 @@ func codexLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiLine reads a line of a chat file. Gemini CLI records a canceled request if the user presses Esc or answers
-// "No".
+// geminiLine parses a line of a chat file. If the user presses Esc or answers "No", Gemini CLI records a canceled
+// request.
 func geminiLine(line []byte) seat.State {
 	var entry struct {
 		Type    string          `json:"type"`
@@ -117,7 +119,7 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt reports whether a line is the user's prompt. A tool's results are user entries too.
+// geminiPrompt reports whether a line is the user's prompt. The results of tools are user entries too.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`
@@ -128,7 +130,8 @@ func geminiPrompt(line []byte) bool {
 	return json.Unmarshal(line, &entry) == nil && entry.Type == "user" && len(entry.Content) > 0 && entry.Content[0].Text != nil
 }
 
-// copilotTranscript returns the file with a session's events. Copilot CLI reports the file only at the end of a turn.
+// copilotTranscript returns the path of a session's transcript. Copilot CLI itself reports the path only at the end of
+// a turn.
 func copilotTranscript(s Session) string {
 	dir := s.Env("COPILOT_HOME")
 	if dir == "" {

@@ -16,7 +16,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// TestSigns reads what clients write. fixtures/signs/README.md explains the form of a case.
+// TestSigns checks that each file in fixtures/signs shows the expected state, and only once. README.md there explains
+// the form of a case.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	for name, c := range clients {
@@ -55,8 +56,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestEnded checks that a turn of Gemini CLI has ended if no prompt follows the line that reports the end. A line
-// that only quotes such a line, or a tool's result, is neither a prompt nor an end.
+// TestEnded checks that a turn of Gemini CLI counts as ended if no prompt follows the line that reports the end.
+// Neither a tool's result nor a line that quotes the report must count as a prompt or an end.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -93,8 +94,8 @@ func TestEnded(t *testing.T) {
 
 const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
 
-// TestFollow checks that only lines written after Follow are considered, and each only once it is complete. If a file
-// has become shorter or has been rewritten, reading continues from its end.
+// TestFollow checks that a follower considers only lines written after Follow, each exactly once and not before it is
+// complete. If a file has become shorter or has been rewritten, reading continues from its end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")
@@ -105,7 +106,7 @@ func TestFollow(t *testing.T) {
 	}
 	next := func(what string, want seat.State) {
 		t.Helper()
-		saved, err := json.Marshal(f) // another process continues
+		saved, err := json.Marshal(f) // as if another process continued reading
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +143,8 @@ func TestFollow(t *testing.T) {
 	next("no file", "")
 }
 
-// TestHostileFiles checks that a file that is not a regular file of this OS user shows no state, and does not block.
+// TestHostileFiles checks that reading a file that is not a regular file of this OS user returns no state and never
+// blocks.
 func TestHostileFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -173,8 +175,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestStatus checks that a session's status is reported whenever it changes, and that a file that is too long shows
-// no state.
+// TestStatus checks that a session's status is reported whenever it changes, and that a status file that is too long
+// shows no state.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
@@ -205,7 +207,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlaces checks that a session has a file only if its client says so, and that the file's path is never built from
+// TestPlaces checks that a session has a file only if its client reports one, and that the file's path never depends on
 // the session's id.
 func TestPlaces(t *testing.T) {
 	t.Parallel()

@@ -66,10 +66,10 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes c act on each message that its arguments specify. If an argument is the row number of a thread,
-// deskWork.messagesOf selects the messages. A failure on one message does not stop the others. The command then
-// prints how to undo the action, and what is waiting next. question is the first word of the confirmation question:
-// see confirmMessages.
+// eachMessage makes c call do for each message in its arguments. If an argument is a thread's row number, wanted
+// selects the thread's messages: see deskWork.messagesOf. If do fails for one message, the command continues with the
+// others. It then prints how to undo the action, and what is waiting next. question is the first word of the
+// confirmation question: see confirmMessages.
 func (p *program) eachMessage(
 	c *cobra.Command, question string, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
@@ -111,7 +111,7 @@ func (p *program) eachMessage(
 	return c
 }
 
-// askAbout asks the server to run one of the socket's verbs on a message on behalf of the user. Like call, it prints
+// askAbout asks the server to run one of the socket's verbs on a message, on behalf of the user. Like call, it prints
 // the answer.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)

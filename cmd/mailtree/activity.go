@@ -25,8 +25,8 @@ const maxActivity = 100
 // clearLine erases a line that progressLine printed.
 const clearLine = "\r\033[K"
 
-// observe shows an operation that changed something. See maildir.Config.Observe. It writes each line in one piece, so
-// that lines from several goroutines do not mix.
+// observe prints a line for an operation that changed something. See maildir.Config.Observe. It writes the line with
+// one call, so that lines from several goroutines do not mix.
 func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
 		return

@@ -26,12 +26,12 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// office is a server with its program and its store, for OS users who connect through `mailtree stdio --toolset
-// aimx`.
+// office is a server for OS users who connect through `mailtree stdio --toolset aimx`. It has its own copy of the
+// program and its own store.
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
-	env              []string // additional environment
+	env              []string // environment variables to add
 	server           *exec.Cmd
 }
 
@@ -317,7 +317,7 @@ func TestGuestAttachment(t *testing.T) {
 	}
 }
 
-// output waits until n runs have ended, and returns the first words that each run printed.
+// output waits until n hook runs have ended, and returns the first word that each run printed.
 func (o *office) output(n int) (words []string) {
 	o.t.Helper()
 	o.until("hooks ran", func() bool {
@@ -339,7 +339,7 @@ type hookLogLine struct {
 	PID                                int
 }
 
-// hookEnds returns how each finished run ended, by message id.
+// hookEnds returns how each finished hook run ended, by message id.
 func (o *office) hookEnds() map[string]string {
 	ends := map[string]string{}
 	for _, l := range o.hookLog() {
@@ -369,9 +369,9 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
-// had begun do not begin again, but their end is recorded. Hooks that had not begun now run, and so do hooks for new
-// mail.
+// TestHookKilled checks what happens to hooks if the server is killed while some of them are running and others are
+// waiting. After the restart, hooks that had started do not start again, but their end is recorded. Hooks that had
+// not started now run, and so do hooks for new mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -430,8 +430,8 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
-// TestHookOutlivesServer checks a hook's command that is still running after its server was killed. The next server
-// ends the command at its timeout.
+// TestHookOutlivesServer checks that the next server ends a hook's command at its timeout if the command is still
+// running after its server has been killed.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to recognize a process")

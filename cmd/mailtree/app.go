@@ -41,15 +41,15 @@ type app struct {
 	metrics *metrics
 	shown   *activity // nil: operations are not shown
 
-	watcher *watcher.Watcher // watches all trees: a single inotify instance, however many projects there are
+	watcher *watcher.Watcher // a single inotify instance watches all trees
 	hooks   *hook.Runner
 
 	outgoing *gateway.Outgoing
 	spool    *spool.Spool // for mail that is being received
 }
 
-// testStep is called at each step of writers and histories, and before each of the watcher's batches. Only tests set
-// it, in order to pause there. In the released program it is nil.
+// testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher.
+// Only tests set it, in order to pause the program at such a step.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -58,8 +58,8 @@ func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.shown.observe(op, took, err)
 }
 
-// openApp takes the store's lock and opens the index, the history and the projects. It starts neither the watcher nor
-// the servers.
+// openApp acquires the store's lock and opens the index, the history and the projects. It starts neither the watcher
+// nor the servers.
 func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(project string, files int)) (*app, error) {
 	a := &app{cfg: cfg, log: log, metrics: newMetrics()}
 	var listenErr error
@@ -92,8 +92,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, k, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
-			// Listen as soon as the lock is held: a program that fails to get the lock then finds the
-			// socket, and waits there while the index is built.
+			// Listen as soon as this process holds the lock. A process that fails to acquire the lock can then
+			// connect to the socket, and waits there while the index is built.
 			if listenErr = a.listen(ctx); listenErr != nil {
 				return nil, listenErr
 			}
@@ -120,7 +120,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// stepOr returns the function that writers call at each step in a test. If no test has set one, it returns other.
+// stepOr returns the function that a test has set in c.step. If there is none, it returns other.
 func (c *config) stepOr(other func(name string)) func(name string) {
 	if c.step != nil {
 		return c.step
@@ -197,9 +197,9 @@ func openIndex(
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen creates the sockets. Some network file systems do not support sockets. A server in the foreground then runs
-// without the store's own socket. A server in the background creates its sockets only after it can write its log:
-// otherwise a client that connects too early would lose the connection at once.
+// listen creates the sockets. Some network file systems do not support sockets. On these, a server in the foreground
+// runs without the store's own socket. A background server creates its sockets only after it can write its log.
+// Otherwise, clients that connect early would be disconnected.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := storedir.OpenLog(a.cfg.Store)
@@ -237,7 +237,7 @@ func (a *app) closeSockets() {
 
 // close releases the store. Call it only after run has returned.
 func (a *app) close() error {
-	a.closeSockets() // before the lock is released: the lock's holder must answer on the socket
+	a.closeSockets() // first, because only the process that holds the lock may answer on the socket
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr
@@ -248,7 +248,7 @@ func (a *app) close() error {
 // watch notifies the store of changes that other programs make to the trees, until ctx ends.
 func (a *app) watch(ctx context.Context) error {
 	var looking sync.WaitGroup
-	defer looking.Wait() // wait for the scan, which may open a project
+	defer looking.Wait() // wait for the goroutine below, which may open a project
 	looking.Go(func() {
 		select {
 		case <-a.watcher.Ready():
@@ -260,8 +260,8 @@ func (a *app) watch(ctx context.Context) error {
 	return a.watcher.Run(ctx)
 }
 
-// progressLine returns a function that shows the progress of a first start on a terminal. It returns nil if standard
-// error is not a terminal.
+// progressLine returns a function that shows on the terminal how many of a project's files have been read. It returns
+// nil if standard error is not a terminal.
 func progressLine(std stdio, what string) func(project string, files int) {
 	f := terminal(std)
 	if f == nil {
@@ -276,7 +276,7 @@ func progressLine(std stdio, what string) func(project string, files int) {
 	}
 }
 
-// refine returns a function that gets summaries from the user's own command, or nil if there is no such command.
+// refine returns a function that summarizes text with SUMMARY_COMMAND, or nil if that setting is empty.
 func refine(cfg *config) func(context.Context, []byte) (string, error) {
 	if cfg.SummaryCommand == "" {
 		return nil
@@ -284,7 +284,7 @@ func refine(cfg *config) func(context.Context, []byte) (string, error) {
 	return command.New(cfg.SummaryCommand, 0).Summarize
 }
 
-// codePhoto returns a function that runs cwebp, or nil if cwebp is not installed.
+// codePhoto returns a function that converts photos with cwebp, or nil if cwebp is not installed.
 func codePhoto() func(context.Context, []byte) ([]byte, error) {
 	path, err := exec.LookPath("cwebp")
 	if err != nil {

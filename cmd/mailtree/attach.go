@@ -14,16 +14,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostByContent is the maximum total size, in bytes, of the attachments that one command passes to the server by
-// content. Encoded as text, they must fit in one request.
+// mostByContent is the maximum total size, in bytes, of the attachments whose content one command sends to the
+// server. The content must fit in one request after it has been encoded as text.
 const mostByContent = 8 << 20
 
-// filesToAttach returns the files in the form that the tool send_message accepts. The command reads the files itself
-// and passes their content, so a user can attach any file that they can read, and the server reads no files for
-// callers that may not read them. It passes other files by path, so that the server decides whether to read them.
-// These are files that would exceed mostByContent, and all files if the command runs in an agent's session or sends
-// as an agent other than the user. filesToAttach returns an error for a file that does not exist (exit status 3), and
-// for one that cannot be read.
+// filesToAttach returns the files as arguments of the tool send_message. Normally, the command reads the files and
+// passes their content. Users can therefore attach any file that they can read, and the server never reads a file for
+// a caller who may not read it. The command passes only the path, and lets the server decide, if the file would
+// exceed mostByContent, the command runs in an agent's session, or it does not send as the user. filesToAttach
+// returns an error for a file that does not exist (exit status 3) or that cannot be read.
 func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err error) {
 	if len(files) == 0 {
 		return nil, nil

@@ -40,7 +40,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 	return c
 }
 
-// listUnnamed prints the files that no message refers to, and their total size.
+// listUnnamed prints the attachments that no message refers to, and their total size.
 func listUnnamed(ctx context.Context, p *program) error {
 	v, err := openTrees(p.cfg)
 	if err != nil {
@@ -58,7 +58,7 @@ func listUnnamed(ctx context.Context, p *program) error {
 			file := filepath.Join(t.Dir(), path)
 			fi, err := os.Lstat(file)
 			if err != nil {
-				continue // removed since the listing
+				continue // removed since the folder was listed
 			}
 			fmt.Fprintf(p.std.out, "%s\t%d\n", file, fi.Size())
 			files, bytes = files+1, bytes+fi.Size()

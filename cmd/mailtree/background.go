@@ -24,8 +24,8 @@ import (
 
 // The code in this file finds, starts and replaces the server of a store, through the store's socket.
 
-// patience is how long a program waits for the socket if another process has the lock. See docs/clients.md, "Over
-// stdio".
+// patience is how long a command waits when another process holds the store's lock but does not listen on the socket.
+// See docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
 // dialServer connects to the store's server, and never starts one. If no server is running, the error wraps
@@ -66,13 +66,13 @@ func (p *program) notServed() error {
 		storedir.Holder(p.cfg.Store), p.cfg.Store)
 }
 
-// startTries is the maximum number of times that awaitServer starts a server. More than one start may be needed,
-// because the server that holds the store may be stopping at that moment.
+// startTries is the maximum number of times that awaitServer starts a server. One start may not be enough, because
+// the server that holds the store's lock may be about to exit.
 const startTries = 3
 
-// awaitServer connects to the store's server. If another process has just taken the lock, it waits for the socket. If
-// start is set and the lock is free, it starts a server and waits for its socket, or for the socket of another server
-// that started first.
+// awaitServer connects to the store's server. If another process has just acquired the lock, awaitServer waits for
+// that process to listen. If the lock is free and start is set, it starts a server. It then waits for the socket of
+// that server, or of another server that started first.
 func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil: no server is starting
@@ -111,8 +111,9 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 	}
 }
 
-// spawn starts `mailtree serve --background` in its own session, with this program's settings instead of those in the
-// folder's .env. When the returned channel is closed, said contains what the server printed before it held the store.
+// spawn starts `mailtree serve --background` in its own session, with this program's settings instead of the folder's
+// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains what the
+// server printed.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -145,14 +146,14 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-// cannotRun returns the error to report if the system cannot run this program again.
+// cannotRun returns the error to report if this program cannot start itself again as a server.
 func cannotRun(err error) error {
 	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run "+
 		"the command again", err)
 }
 
-// environment returns the environment of a server in the background: every setting of this program, with all paths
-// absolute. It omits SOCKET, because another OS user's server may listen there.
+// environment returns the environment of a background server: every setting of this program, with all paths absolute.
+// It omits SOCKET, because another OS user's server may listen there.
 func (p *program) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "SOCKET=") })
 	for _, s := range p.cfg.settings {
@@ -176,8 +177,8 @@ func lastLine(s string) string {
 // maxLog is the size, in bytes, above which detach renames the store's log and starts a new one.
 const maxLog = 4 << 20
 
-// detach redirects the output of a server in the background to the log in the store. Until then, the output goes to
-// the process that started the server.
+// detach redirects the output of a background server to the log in the store. Until then, the output goes to the
+// process that started the server.
 func detach(store string) error {
 	name := storedir.LogPath(store)
 	if fi, err := os.Stat(name); err == nil && fi.Size() > maxLog {
@@ -220,8 +221,9 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 	return err
 }
 
-// askToYield asks the server that holds the store to exit, so that another server can start. If the server is
-// exiting, yields is true. If it refuses to exit, stays is true. Both are false if the server has just exited.
+// askToYield asks the server that holds the store's lock to exit, so that another server can start. yields reports
+// that the server agreed, and stays that it refused. Both are false if no server answered, for example because it has
+// just exited.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -231,9 +233,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which acquires the store's lock, until no other process has the lock. Unless this program is
-// itself a background server, taking asks a background server to exit. It waits up to patience for another command to
-// finish, or for a lock holder that does not answer yet. It returns errors from take.
+// taking calls take, which acquires the store's lock, and retries while another process holds the lock. Unless this
+// program is a background server, taking asks a background server that holds the lock to exit. It waits up to
+// patience for another command, or for a lock holder that does not respond yet. It returns the error from take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -177,7 +177,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 // asideSuffix is part of the name of a store that restore has moved aside.
 const asideSuffix = ".before-restore"
 
-// earlierStores returns the stores that restore has moved aside for a store.
+// earlierStores returns the earlier versions of a store, which restore has moved aside.
 func earlierStores(store string) []string {
 	all, _ := os.ReadDir(filepath.Dir(store))
 	var dirs []string

@@ -18,10 +18,10 @@ import (
 )
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
-// indexers, and the memory that a server uses. `.ci/bench DIR` runs every benchmark of the project. It contains one
-// line with go test for each line of docs/speed.md. Each benchmark also prints its ceiling. -large adds the cases
-// with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB; half an hour to
-// create), see fixtures/bulk. If other programs use the processor, only the ratios are valid.
+// indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark of the project, with
+// one go test command for each line of docs/speed.md. Each benchmark also prints a bound to compare its result with.
+// -large adds the cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB;
+// half an hour to create): see fixtures/bulk. If other programs use the processor, only the ratios are valid.
 
 // benchProgram builds the program as it is released. The test binary is larger than the released program.
 func benchProgram(b *testing.B) string {
@@ -35,16 +35,16 @@ func benchProgram(b *testing.B) string {
 	return exe
 }
 
-// benchEnv returns an environment that is independent of the machine's user.
+// benchEnv returns an environment that does not depend on the user who runs the benchmark.
 func benchEnv(home string, more ...string) []string {
 	env := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null"}
 	return append(env, more...)
 }
 
 // BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian:
-// notmuch, maildir-utils), they index the same messages from a Maildir. A message is one file in a Maildir, but the
-// rebuild reads three files per message. "x-notmuch" and "x-mu" are the times of these programs divided by the time
-// of the rebuild. rss-MB is the maximum memory of each program.
+// notmuch, maildir-utils), they index the same messages from a Maildir. In a Maildir, a message is one file, while
+// the rebuild reads three files per message. "x-notmuch" and "x-mu" are the times of these programs divided by the
+// time of the rebuild. rss-MB is the maximum memory of each program.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -93,7 +93,7 @@ func timeCommand(b *testing.B, times int, like *exec.Cmd, env []string, dir stri
 	return u
 }
 
-// notmuchNew indexes a Maildir with a new database.
+// notmuchNew indexes a Maildir into a new notmuch database.
 func notmuchNew(b *testing.B, mail, dir string) spent {
 	config := filepath.Join(dir, "config")
 	text := fmt.Sprintf("[database]\npath=%s\nmail_root=%s\n[user]\nname=bench\nprimary_email=bench@mailtree.local\n[new]\ntags=new\n",
@@ -104,7 +104,7 @@ func notmuchNew(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("notmuch", "new", "--quiet"), benchEnv(dir, "NOTMUCH_CONFIG="+config), dir)
 }
 
-// muIndex indexes a Maildir with a new database.
+// muIndex indexes a Maildir into a new mu database.
 func muIndex(b *testing.B, mail, dir string) spent {
 	home := "--muhome=" + filepath.Join(dir, "mu")
 	timeCommand(b, 1, exec.Command("mu", "init", home, "--maildir="+mail), benchEnv(dir), dir)
@@ -113,8 +113,8 @@ func muIndex(b *testing.B, mail, dir string) spent {
 
 // BenchmarkMemory measures the resident memory of a server that has started on an indexed store. It measures the
 // memory at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in
-// a repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run it
-// alone: -bench Memory/new).
+// a Git repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run
+// it alone: -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
@@ -150,7 +150,7 @@ func setAside(b *testing.B, git string) (back func()) {
 	}
 }
 
-// measureServer runs the program on a store and measures it under requests and at rest.
+// measureServer runs the program on a store, and measures its memory under load and at rest.
 func measureServer(b *testing.B, exe, store string, env ...string) {
 	storetest.Rebuild(b, store)
 	server := startServer(b, exe, store, env...)
@@ -161,7 +161,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range 8 {
 		clients = append(clients, bulk.Dial(b, server.addr))
 	}
-	highest, calls, rest := 0.0, 1000, 5*time.Second // rest: time for the history to commit
+	highest, calls, rest := 0.0, 1000, 5*time.Second // rest gives the history time to commit
 	if testing.Short() {
 		calls, rest = 20, 0
 	}
@@ -204,7 +204,7 @@ func benchRequests(b *testing.B, addr string) (all [4][][]byte) {
 	return all
 }
 
-// resident returns a value from /proc/PID/status in megabytes.
+// resident returns a value from /proc/PID/status, in megabytes.
 func resident(b *testing.B, pid int, line string) float64 {
 	b.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -15,8 +15,8 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// callTables is the folder with tables of wrong calls. fixtures/calls/TOOLSET.txt contains calls as models make them.
-// Below each call is its answer.
+// callTables is the folder with tables of invalid calls. fixtures/calls/TOOLSET.txt contains calls that models make.
+// Each call is followed by its answer.
 //
 //	# a comment
 //	by NAME project=KEY                  the caller of the following calls; both parts are optional
@@ -29,7 +29,7 @@ import (
 // last letter, and <made> is a generated name. With -update, the test rewrites the answers.
 const callTables = "../../fixtures/calls"
 
-// TestCalls makes the calls in every table over every wire.
+// TestCalls checks that every call in every table gets the answer in the table, over every wire.
 func TestCalls(t *testing.T) {
 	files, err := filepath.Glob(callTables + "/*.txt")
 	if err != nil || len(files) == 0 {

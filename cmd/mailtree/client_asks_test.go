@@ -11,9 +11,9 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientAsks checks Claude Code's manual mode. A woken turn waits at a permission prompt, and the session is
-// reported as waiting until the user answers. With the settings that `mailtree setup --allow` writes, there is no
-// prompt.
+// TestClientAsks checks that, in Claude Code's manual mode, a woken turn waits at a permission prompt, and the
+// session is reported as waiting until the user answers. With the settings that `mailtree setup --allow` writes,
+// there is no prompt.
 func TestClientAsks(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	d.model.Script(t,
@@ -97,7 +97,7 @@ func TestClientWaitEnds(t *testing.T) {
 	}
 }
 
-// awaitWaiters waits until the given number of hooks are waiting for mail in the desk's home.
+// awaitWaiters waits until the given number of hooks on this machine are waiting for mail.
 func (d *desk) awaitWaiters(t *testing.T, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(clientWait); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

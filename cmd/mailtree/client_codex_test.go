@@ -13,10 +13,10 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// codexKit is Codex. It reads the model's address from its configuration. The configuration also says that the folder
-// is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no dialog in which
-// the user could trust hooks, so the tests use the option for automation. A session in a terminal runs in a
-// background server, which outlives the session.
+// codexKit is the kit for Codex. Codex reads the model's address from its configuration. The configuration also says
+// that the folder is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no
+// dialog in which the user could trust hooks, so the tests use the option for automation. A session in a terminal
+// runs in a background server, which outlives the session.
 var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {
@@ -58,7 +58,7 @@ trust_level = "trusted"
 "gpt-5.5" = "gpt-6-sol"
 `
 
-// stopCodex stops the servers whose process ids are in the folder dir.
+// stopCodex kills the servers whose process ids are in the folder dir.
 func stopCodex(dir string) {
 	for _, name := range []string{"daemon-updater.pid", "daemon.pid"} {
 		data, _ := os.ReadFile(filepath.Join(dir, name))
@@ -69,8 +69,8 @@ func stopCodex(dir string) {
 	}
 }
 
-// TestClientTrust checks that Codex does not run hooks that are new to it. `mailtree setup --check` says that no hook
-// has run, until the user has trusted the hooks in Codex and one of them has run.
+// TestClientTrust checks that Codex does not run hooks that the user has not trusted yet. `mailtree setup --check`
+// says that no hook has run, until the user has trusted the hooks in Codex and one of them has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
@@ -87,11 +87,11 @@ func TestClientTrust(t *testing.T) {
 	}
 }
 
-// codexKitUnattended is Codex in a sandbox without a user. With danger-full-access, Codex would not ask about anything.
+// codexKitUnattended is the kit for Codex in a sandbox. With danger-full-access, Codex would not ask about anything.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended checks Codex without a user. Codex then refuses each tool that it would ask about, but it still
-// claims a file, writes to another agent and releases the claim.
+// TestClientUnattended checks that Codex can work without a user. It then refuses each tool that it would ask about,
+// but it can still claim a file, write to another agent and release the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// copilotKit is Copilot CLI. It reads the model's address from its environment and needs no login when it is offline.
-// Its own file says that the user trusts the folder.
+// copilotKit is the kit for Copilot CLI, which reads the model's address from its environment and needs no login when
+// it is offline. Its own file says that the user trusts the folder.
 var copilotKit = kit{
 	name: "copilot",
 	prepare: func(d *desk) {
@@ -31,8 +31,8 @@ var copilotKit = kit{
 	},
 }
 
-// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed. This applies
-// to its own edit tools, and to the patch tool that it offers to other models.
+// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed, either with
+// its own edit tools or with the patch tool that it offers to other models.
 func TestClientCopilotEdits(t *testing.T) {
 	for _, c := range []struct {
 		model, tool string
@@ -86,7 +86,7 @@ func TestClientCopilotAlone(t *testing.T) {
 				d.env = append(d.env, "PATH="+os.Getenv(clientsEnv)+":"+withoutMailtree())
 			} else {
 				d.write("code/.claude/settings.json", oldClaudeHooks)
-				d.env = append(d.env, "MCP_MAIL_STORE="+filepath.Join(d.home, "none")) // plain `mailtree` fails there
+				d.env = append(d.env, "MCP_MAIL_STORE="+filepath.Join(d.home, "none")) // so that plain `mailtree` fails
 			}
 			said := <-d.ask(copilotKit, "Begin the work.")
 			for _, file := range []string{"a.txt", "b.txt"} {

@@ -15,10 +15,10 @@ import (
 type ending struct {
 	kit
 	interrupted string                   // the text on the screen after Esc has interrupted a turn
-	twice       bool                     // Esc must be pressed twice in quick succession to interrupt it
+	twice       bool                     // Esc must be pressed twice in quick succession to interrupt a turn
 	asking      string                   // the command line of a session that asks before each command; "": terminal
-	prepare     func(d *desk)            // further preparations for such a session; may be nil
-	question    string                   // the text on the screen with the prompt
+	prepare     func(d *desk)            // additional setup for a session that asks; may be nil
+	question    string                   // a text that the screen shows at the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"
 	escalates   bool                     // the command needs rights that the sandbox does not grant
 	unshown     bool                     // the client does not report a prompt
@@ -75,7 +75,7 @@ var endings = []ending{
 	},
 }
 
-// copilotInTmux is Copilot CLI with a server that types into its window. Nothing else can wake Copilot CLI.
+// copilotInTmux returns a kit in which the server types into Copilot CLI's window. Nothing else can wake Copilot CLI.
 func copilotInTmux() kit {
 	k := copilotKit
 	k.terminal = "copilot --allow-all-tools"
@@ -138,8 +138,8 @@ func (e *ending) no(t *testing.T) {
 	d.awaitAsks(agent, false)
 }
 
-// open starts a session in a terminal. The rule determines the session's second turn. When the model has received that
-// turn, open returns.
+// open starts a session in a terminal, and returns when the model has received the session's second turn. rule is the
+// model's rule for that turn.
 func (e *ending) open(t *testing.T, terminal string, prepare func(d *desk), rule model.Rule) (d *desk, screen *tmuxtest.Screen, agent string) {
 	if terminal == "" {
 		t.Skip("this client has no session in a terminal here")

@@ -2,9 +2,9 @@ package main
 
 import "mailtree/fixtures/tmuxtest"
 
-// geminiKit is Gemini CLI. It reads the model's address from its environment. If the environment names the model,
-// Gemini CLI does not use a second model to classify prompts. Only text typed into its window wakes it. The server
-// types that text if it is configured to.
+// geminiKit is the kit for Gemini CLI, which reads the model's address from its environment. If the environment names
+// the model, Gemini CLI does not use a second model to classify prompts. Only text typed into its window wakes it,
+// and the server types that text because NUDGE is tmux.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

@@ -8,9 +8,9 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// TestClientKilled kills the server while the model is making calls over stdio. If the server was working on a call
-// that writes, the bridge does not repeat the call, and answers that the outcome is unknown. If no server is running
-// when the model calls, the bridge starts one, and the new server answers.
+// TestClientKilled checks what happens if the server is killed while the model is making calls over stdio. If the
+// server was working on a call that writes, the bridge does not repeat the call, and answers that the outcome is
+// unknown. If no server is running when the model calls, the bridge starts one, and the new server answers.
 func TestClientKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)

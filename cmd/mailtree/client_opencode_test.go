@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// opencodeKit is opencode. It has a built-in provider for the Messages API. When it first starts, it installs the types
-// for its plugins from the registry, which takes up to half a minute. These files make the types look installed, so
-// that it skips the installation.
+// opencodeKit is the kit for opencode, which has a built-in provider for the Messages API. When opencode first
+// starts, it installs the types for its plugins from the registry, which takes up to half a minute. The files written
+// here make the types look installed, so that opencode skips the installation.
 var opencodeKit = kit{
 	name: "opencode",
 	prepare: func(d *desk) {

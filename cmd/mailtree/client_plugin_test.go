@@ -13,7 +13,7 @@ import (
 // plugged describes a client, and how a user installs the plugin for it.
 type plugged struct {
 	kit
-	install func(d *desk, dir string) // from a folder that `mailtree setup --plugin` wrote
+	install func(d *desk, dir string) // installs the plugin from a folder that `mailtree setup --plugin` wrote
 }
 
 var plugins = []plugged{
@@ -28,7 +28,7 @@ var plugins = []plugged{
 	}},
 }
 
-// commands returns a function that runs command lines and answers yes to their questions.
+// commands returns a function that runs command lines, and answers yes to any question they ask.
 func commands(lines ...string) func(d *desk, dir string) {
 	return func(d *desk, dir string) {
 		d.t.Helper()
@@ -41,7 +41,7 @@ func commands(lines ...string) func(d *desk, dir string) {
 	}
 }
 
-// plugIn installs the plugin as a user does.
+// plugIn installs the plugin as a user would.
 func (d *desk) plugIn(p plugged) {
 	d.t.Helper()
 	dir := filepath.Join(d.home, "mailtree")
@@ -69,8 +69,8 @@ func TestClientPlugin(t *testing.T) {
 	})
 }
 
-// TestClientPluginWake checks that mail wakes a session of a client with the plugin, once, even if `mailtree setup`
-// has also set up the client.
+// TestClientPluginWake checks that mail wakes a session of a client with the plugin only once, even if `mailtree
+// setup` has also set up the client.
 func TestClientPluginWake(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		if p.terminal == "" {

@@ -1,8 +1,8 @@
 package main
 
-// qwenKit is Qwen Code. It reads the model's address from its environment. Without its tool search, the model sees
-// all tools from the start. Nothing wakes it, because the server mistakes the placeholder in its prompt for text that
-// the user is typing.
+// qwenKit is the kit for Qwen Code, which reads the model's address from its environment. With tool search turned
+// off, the model sees all tools from the start. Nothing wakes Qwen Code, because the server mistakes the placeholder
+// in its prompt for text that the user is typing.
 var qwenKit = kit{
 	name: "qwen",
 	prepare: func(d *desk) {

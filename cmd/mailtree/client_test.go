@@ -102,7 +102,7 @@ func clientsDir(t *testing.T, client string) string {
 	return bin
 }
 
-// beside adds another client, with its own model, to the same machine. Only d restarts the server.
+// beside adds another client, with its own model, to the same machine. Only d may restart the server.
 func (d *desk) beside(client string) *desk {
 	d.t.Helper()
 	clientsDir(d.t, client)
@@ -296,12 +296,12 @@ func (d *desk) replace(path, old, text string) {
 	d.write(path, strings.ReplaceAll(string(data), old, text))
 }
 
-// turnsWith returns the turns whose new part contains the text.
+// turnsWith returns the turns whose new text contains the given text. See model.Turn.Last.
 func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
 }
 
-// times returns how often the new parts of all turns contain the text.
+// times returns how often the given text occurs in the new texts of all turns.
 func (d *desk) times(text string) (n int) {
 	for _, r := range d.turnsWith(text) {
 		n += strings.Count(r.Turn.Last(), text)
@@ -323,7 +323,7 @@ func (d *desk) open(program string) *tmuxtest.Screen {
 	return d.screens.Open(d.code, d.env, program)
 }
 
-// awaitTurn waits for a turn whose new part contains the text, and returns the turn's request.
+// awaitTurn waits for a turn whose new text contains the given text, and returns the turn's request.
 func (d *desk) awaitTurn(text string) model.Request {
 	d.t.Helper()
 	return d.model.Await(d.t, clientWait, fmt.Sprintf("a turn with %q", text), func(t *model.Turn) bool {

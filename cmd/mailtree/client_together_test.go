@@ -14,10 +14,10 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientsTogether runs three clients on one code base, which send each other ten messages. The user types each
-// client's first prompt and nothing more. Every message wakes its recipient. The recipient's model reads the message,
-// and answers it or writes to the third client. Each message is announced once, and only to its recipient, even though
-// the server is killed right after it receives a message.
+// TestClientsTogether checks that three clients on one code base can send each other ten messages. The user types
+// each client's first prompt and nothing more. Every message wakes its recipient. The recipient's model reads the
+// message, and answers it or writes to the third client. Each message is announced once, and only to its recipient,
+// even though the server is killed right after it receives a message.
 func TestClientsTogether(t *testing.T) {
 	const begin = "Begin the round."
 	claude := newDesk(t, "claude")
@@ -142,7 +142,7 @@ func (d *desk) rules(begin string, round []*desk, names map[*desk]string) []mode
 	return rules
 }
 
-// heldMail is a message in an agent's inbox, with its marks.
+// heldMail is a message in an agent's inbox, with its receipt.
 type heldMail struct {
 	ID      string `json:"message_id"`
 	From    string

@@ -17,15 +17,15 @@ import (
 type kit struct {
 	name     string
 	prepare  func(d *desk) // writes the files that make the client use the model
-	ask      []string      // the command line to which a prompt is appended, to run it without a terminal
-	resume   []string      // the same, in the previous session
+	ask      []string      // the command line that runs a prompt without a terminal; the prompt is appended to it
+	resume   []string      // the same, but continues the previous session
 	terminal string        // the command line of a session in a terminal
 
 	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil
 
 	shell      string // the tools that run a command and write a file
 	write      string
-	shellNamed bool // the shell has the variable AGENT_NAME
+	shellNamed bool // AGENT_NAME is set in the shell
 	system     bool // the client adds the answer to SessionStart to the system prompt
 	shellInput func(command string) map[string]any
 	writeInput func(path, content string) any
@@ -40,10 +40,10 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 	}
 }
 
-// TestClientTurn checks a client that was set up with `mailtree setup`, over HTTP or stdio. Its model learns its
-// agent's name, calls a mailtree tool, and is notified once, within its turn, of mail that arrived in the meantime. The
-// model does not write a file that another agent has claimed. It writes an unclaimed file, and its agent then holds a
-// claim on that file. If the session is resumed, it is the same agent, and it is notified of the message again.
+// TestClientTurn checks one turn of a client that was set up with `mailtree setup`, over HTTP or stdio. The model
+// learns its agent's name, calls a mailtree tool, and is notified once, within its turn, of mail that has just
+// arrived. The model cannot write a file that another agent has claimed. When it writes an unclaimed file, its agent
+// gets a claim on that file. A resumed session is the same agent, and is notified of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -52,8 +52,8 @@ func TestClientTurn(t *testing.T) {
 	})
 }
 
-// waitInTurn is a command that holds a turn open. It creates a file when it begins, and ends when the test creates
-// another file.
+// waitInTurn is a command that keeps a turn from ending. It creates a file when it starts, and exits when the test
+// creates another file.
 const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
 // turn runs the turn. setUp sets the client up. If resumes is true, turn also resumes the session.

@@ -112,7 +112,7 @@ func (d *desk) sessions() int {
 	return len(files)
 }
 
-// TestClientBurst checks that 100 messages that arrive during a turn cause one announcement.
+// TestClientBurst checks that 100 messages that arrive during a turn are announced only once.
 func TestClientBurst(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -158,7 +158,7 @@ func (d *desk) sendBurst(agent string) time.Duration {
 	return time.Since(began)
 }
 
-// awaitIdle waits until the server knows that the client's session is idle, and returns the session's agent.
+// awaitIdle waits until the server has recorded that the client's session is idle, and returns the session's agent.
 func (d *desk) awaitIdle() string {
 	d.t.Helper()
 	var seen []string

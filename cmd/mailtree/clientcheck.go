@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// checkClients reports problems that keep clients from using mailtree, in doctor's format. If the command line names no
-// client, it checks all clients that have been used on this machine.
+// checkClients reports problems that keep clients from using mailtree, in doctor's format. If the command line does
+// not name a client, it checks all clients that have been used on this machine.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p, json: o.json}
 	set := false
@@ -60,16 +60,16 @@ type clientCheck struct {
 	toolset string // as in clients.Setup
 	named   bool   // the command line names the client
 
-	set     bool // an entry or hooks exist
-	http    bool // an entry contains an address
+	set     bool // the client has an entry or hooks
+	http    bool // an entry contains a URL
 	command bool // the client runs mailtree
 }
 
-// examine reports the client's entries, its hooks, and problems that keep the hooks from running.
+// examine checks the client's entries, its hooks, and anything that keeps the hooks from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
-	var entryFile, hooksFile string // in the previous scope
+	var entryFile, hooksFile string // the files of the previous scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
 		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {
@@ -143,7 +143,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 }
 
-// hooks reports the hooks in the user's files and in the project's files.
+// hooks reports whether the user's files and the project's files contain the hooks.
 func (k *clientCheck) hooks(files []clients.Hooks) {
 	some, again := false, setupAgain(k.client, k.http)
 	for _, h := range files {
@@ -166,7 +166,7 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 	k.set, k.command = k.set || some, k.command || some
 }
 
-// plugin reports that a hook has run although setup wrote none.
+// plugin reports that a hook has run although setup did not write any.
 func (k *clientCheck) plugin() {
 	if k.set || k.toolset != "" {
 		return
@@ -187,7 +187,7 @@ func (k *clientCheck) onPath() {
 }
 
 // heard reports when one of the client's hooks last ran in a folder that has a project. If none has run since setup,
-// heard says what the user may have to do, because clients ask the user before they run hooks.
+// heard says what the user may have to do, because clients run hooks only with the user's permission.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var set time.Time
 	last := k.lastHeard()
@@ -204,8 +204,8 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 	k.d.ok("%s: a hook last ran %s", k.client.Title, ago(last))
 }
 
-// lastHeard returns when one of the client's hooks last ran in a folder that has a project, or the zero time if none
-// has.
+// lastHeard returns the time at which one of the client's hooks last ran in a folder that has a project, or the zero
+// time if none has run.
 func (k *clientCheck) lastHeard() (last time.Time) {
 	v, err := openTrees(k.d.p.cfg)
 	if err != nil { // doctor reports the error in another check
@@ -220,7 +220,7 @@ func (k *clientCheck) lastHeard() (last time.Time) {
 	return last
 }
 
-// ago returns how long ago a time was, for people.
+// ago formats the time since t for people.
 func ago(t time.Time) string {
 	if d := time.Since(t); d >= time.Minute {
 		return format.TimeLeft(d) + " ago"

@@ -17,7 +17,7 @@ import (
 // completing is the time limit for finding completions.
 const completing = 500 * time.Millisecond
 
-// Completion asks only a server that is already running. It opens no store and creates no agent.
+// Completion uses the server only if it is already running. It opens no store and creates no agent.
 
 // completeAgent completes a command whose only argument is an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -71,7 +71,7 @@ func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]
 	return words, how
 }
 
-// completionBash is printed before cobra's script.
+// completionBash is a script that is printed before cobra's script.
 //
 //go:embed completion.bash
 var completionBash string
@@ -90,8 +90,8 @@ var loadCompletion = []struct{ shell, file, lines string }{
 //go:embed completion.nu
 var completionNu string
 
-// completionNushell prints the script for Nushell. Nushell reads scripts before it runs programs, so the script has
-// to be saved in a file.
+// completionNushell prints the script for Nushell. Nushell parses a script completely before it runs any program, so
+// the completion script must be saved in a file.
 func completionNushell() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nushell",
@@ -109,7 +109,7 @@ func completionNushell() *cobra.Command {
 	}
 }
 
-// loadsAlone makes `completion` print scripts that work without other packages, and that a single line can load.
+// loadsAlone makes `completion` print scripts that need no other packages and that a single line can load.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -159,8 +159,7 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// The flags before the cursor were ordinary arguments when the settings were first read, so read the settings
-	// again.
+	// Read the settings again: when they were first read, the flags before the cursor had not been parsed as flags.
 	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
 	if cfg == nil || cfg.Store == "" {
 		return nil, none

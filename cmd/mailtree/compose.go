@@ -39,7 +39,7 @@ func (w *written) settle(err error) error {
 	return fmt.Errorf("%w\nyour text is saved in %s", err, w.file)
 }
 
-// scissors is the line of a draft below which nothing is sent.
+// scissors is the line in a draft that separates the text to send from the rest, which is not sent.
 const scissors = "# ------------------------ >8 ------------------------"
 
 // belowScissors returns the part of a draft below the scissors line.
@@ -49,7 +49,7 @@ func belowScissors(draft string) string {
 }
 
 // formatDraft returns the initial text for the editor: the header, room for the text and, below the scissors, the
-// message to be answered.
+// message being answered.
 func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "To: %s\n", strings.Join(e.To, ", "))
@@ -72,9 +72,9 @@ func quote(d *deskWork, m *mail.Message) string {
 	return b.String()
 }
 
-// takeDraft splits a draft that the user has edited. The header determines the recipients and the subject, and the text
-// below it becomes the text of w. If the user removed the header, recipients and subject do not change. Any other line
-// in the header is an error, because it would otherwise be sent as text.
+// takeDraft splits a draft that the user has edited. It reads the recipients and the subject from the header, and
+// stores the text below the header in w. If the user removed the header, recipients and subject do not change. Any
+// other line in the header is an error, because it would otherwise be sent as text.
 func (o *sendOptions) takeDraft(w *written) error {
 	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
 	text = strings.TrimPrefix(text, "\n")
@@ -120,11 +120,11 @@ func (p *program) readText() (*written, error) {
 	return &written{text: string(data)}, err
 }
 
-// shellNotFound is the exit status of a shell that did not find the command.
+// shellNotFound is the exit status of a shell that cannot find the command.
 const shellNotFound = 127
 
-// editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller calls settle on the result.
-// If the editor fails, the text stays in a file, and the error gives the file's name.
+// editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller must call settle on the
+// result. If the editor fails, editText leaves the text in a file, and the error contains the file's name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")
 	if err != nil {

@@ -29,13 +29,13 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// config holds every setting with its checked value. Flags override the environment, which overrides .env, which
+// config contains the validated value of every setting. Flags override the environment, which overrides .env, which
 // overrides the defaults. See docs/settings.md, "Settings".
 type config struct {
-	settings []setting // as given, for `mailtree config`
+	settings []setting // the settings as given, for `mailtree config`
 	misspelt []string  // a sentence for each name in .env that seems to be a misspelled setting
 
-	Store          string // absolute
+	Store          string // absolute path
 	Host           string
 	Port           int
 	LogLevel       slog.Level
@@ -52,28 +52,28 @@ type config struct {
 	MailboxDepth   int // unread messages
 	Attachments    attachment.Settings
 	CommitExternal bool
-	Idle           time.Duration // how long a server in the background keeps running without connections
+	Idle           time.Duration // how long a background server keeps running without connections
 	SyncInterval   time.Duration
 	ClaimAlone     bool
-	Poll           time.Duration // the time between scans of the trees; 0: rely on file events instead
-	Domains        []string      // of mailboxes' addresses, in lower case; Message-IDs and authors use the first
+	Poll           time.Duration // the time between scans of the trees; 0: watch file events instead
+	Domains        []string      // domains of mailbox addresses, in lower case; Message-IDs and authors use the first
 	SummaryCommand string        // a shell command; "": none
 	Notify         []string      // a program and its arguments; empty: none
 
-	Nudge bool // the server notifies agents of new mail without being asked
+	Nudge bool // the server types notices of new mail into agents' tmux windows
 
 	Gateway gateway.Config
 
-	background bool // without a TCP port, with its log in the store; exits when no client uses it
+	background bool // a background server: has no TCP port, logs to the store, and exits when no client uses it
 
-	now  func() time.Time  // a test sets this to a wrong clock; otherwise nil
-	step func(name string) // a test sets this to kill the program at a step; otherwise nil
+	now  func() time.Time  // set by a test to a clock that is wrong; otherwise nil
+	step func(name string) // set by a test to kill the program at a step; otherwise nil
 }
 
-// setting is a setting with its value and the source of that value.
+// setting describes a setting, with its value and the source of the value.
 type setting struct {
 	Name, Flag, Default, Help string
-	of                        string // the commands that have the flag, separated by spaces; "": all commands
+	of                        string // commands that have the flag, separated by spaces; "": all commands
 	program                   bool   // its value is a program to run, so a cloned folder's .env must not set it
 	Value, Source             string // Source: flag, environment, .env, default
 }
@@ -219,8 +219,8 @@ func settings() []setting {
 	}, gatewaySettings()...)
 }
 
-// addSettingFlags adds the flags for a command's settings to f. If the command is "", it adds the flags that all
-// commands have.
+// addSettingFlags adds the flags for a command's settings to f. If command is "", it adds the flags that all commands
+// have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -234,7 +234,7 @@ func addSettingFlags(f *pflag.FlagSet, command string) {
 	}
 }
 
-// loadConfig collects and checks all settings. The error lists every wrong setting.
+// loadConfig collects and checks all settings. The error lists every invalid setting.
 func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (string, error)) (*config, error) {
 	file := map[string]string{}
 	if dotenv != "" {
@@ -285,7 +285,7 @@ func misspelt(file map[string]string) (out []string) {
 // source returns where the value of a setting comes from: flag, environment, .env or default.
 func (c *config) source(name string) string { return c.setting(name).Source }
 
-// given returns the flag if the setting's value comes from its flag, and the setting's name otherwise.
+// given returns the flag if the setting's value comes from the flag, and otherwise the setting's name.
 func (c *config) given(name string) string {
 	if s := c.setting(name); s.Source == "flag" {
 		return "--" + s.Flag
@@ -356,7 +356,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	c.MaxFanout = number("MAX_FANOUT_BYTES", 4096, 4<<30)
 	c.MaxProjects = int(number("MAX_PROJECTS", 1, 100_000))
 	c.Scope.PerPath = choice("PROJECT_SCOPE", "repo", "path") == "path"
-	c.Scope.Home, _ = home() // without a home folder, Scope.Home is "", which contains no .git
+	c.Scope.Home, _ = home() // if there is no home folder, Scope.Home is "" and excludes no folder
 	c.MaxAnswer = int(number("MAX_ANSWER_BYTES", int64(tool.LeastBudget), 16<<20))
 	c.MailboxDepth = int(number("MAILBOX_DEPTH", 1, 10_000_000))
 	c.CommitExternal = choice("COMMIT_EXTERNAL", "on", "off") == "on"
@@ -469,7 +469,7 @@ func configCommand(p *program) *cobra.Command {
 	return c
 }
 
-// settingShape is a setting in the JSON that `mailtree config` prints.
+// settingShape is a setting as `mailtree config` prints it in JSON.
 type settingShape struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`

@@ -15,9 +15,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// confirm asks the user the question if an argument is a row number and the last list was not printed by plain
-// `mailtree`, because the user may have another list in mind. It returns an error if the user does not agree. It asks
-// on the terminal, even if standard input contains the text of a message.
+// confirm asks the user the question if an argument is a row number and the last list was not printed by `mailtree`
+// without arguments, because the user may be thinking of a different list. It returns an error if the user does not
+// agree. It asks on the terminal, even if standard input contains the text of a message.
 func (p *program) confirm(d *deskWork, question string) error {
 	if !d.unsure {
 		return nil
@@ -39,7 +39,8 @@ func (p *program) confirm(d *deskWork, question string) error {
 	return nil
 }
 
-// confirmMessages is like confirm. The question consists of the action, such as "Archive", and the messages.
+// confirmMessages is like confirm. The question consists of the action in what, such as "Archive", and of the
+// messages.
 func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string, ids []string) error {
 	if !d.unsure {
 		return nil
@@ -60,8 +61,8 @@ func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string,
 	return p.confirm(d, text+"?")
 }
 
-// ask asks the question on standard error, and returns the line that the user types, in lower case. If the user ends
-// the input instead, ok is false.
+// ask prints the question to standard error and returns the line that the user types, in lower case. If standard
+// input ends before the line does, ok is false.
 func (p *program) ask(from io.Reader, question string) (answer string, ok bool) {
 	cli.NewScreen(p.std.err, p.variable).Tell("%s", question)
 	line, err := bufio.NewReader(from).ReadString('\n')

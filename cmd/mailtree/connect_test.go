@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestCommandMeetsEnd checks a command that connects to a background server that is shutting down and briefly accepts
-// no clients. The command connects to the next server instead.
+// TestCommandMeetsEnd checks a command that connects to a background server just as that server shuts down. The
+// command must connect to the next server instead.
 func TestCommandMeetsEnd(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

@@ -32,27 +32,27 @@ type deskWork struct {
 	*cli.Screen
 	mcpserver.Desk // the project, the user's agent, and the full ids
 
-	places   repo.Folders // other folders that contain a project's code base
+	places   repo.Folders // the folders that contain projects' code bases
 	json     bool         // print answers as JSON
 	listFile string       // see program.listFile
 	threads  []string     // see namedRows.Threads
 	unsure   bool         // see namedRows.Unsure
-	cursor   string       // where a list continues; "" for its beginning
+	cursor   string       // the cursor at which a list continues; "" for its beginning
 	listed   []string     // ids of the messages that this command has listed so far
 
 	rowProjects []string // in a list of all projects: the projects of the listed messages
 
-	// at is " --project SLUG" if a command here without --project would use another project, or find none.
+	// at is " --project SLUG" if the same command without --project, run here, would not reach this project.
 	at string
 }
 
-// deskFlags are the flags that all of a user's commands have.
+// deskFlags are the flags that all user commands have.
 type deskFlags struct {
 	project string
 	json    bool
 }
 
-// addDeskFlags adds to c the flags that all of a user's commands have.
+// addDeskFlags adds to c the flags that all user commands have.
 func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	f := &deskFlags{}
 	p.addProjectFlag(c, &f.project)
@@ -80,9 +80,10 @@ const (
 )
 
 // atDesk calls do with a client of the server and the project. If the command acts as the user's agent, do also
-// receives that agent. Message and thread ids may be abbreviated, or may be row numbers from the last list. In either
-// case, do receives the full ids. Without --project, a row number selects its list's project. If there is no row number
-// either, atDesk uses this folder's project. If this folder is in no project, the error wraps errNoProject.
+// receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list.
+// Either way, do receives the full ids. Without --project, atDesk uses the project of the list that a row number
+// refers to. If there is no row number either, it uses this folder's project. If this folder is in no project, the
+// error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -96,7 +97,7 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atStore is like atDesk, for all projects of the store. The answers are printed as JSON if json is set.
+// atStore is like atDesk, but for all projects of the store. If json is set, answers are printed as JSON.
 func (p *program) atStore(ctx context.Context, json bool, do func(ctx context.Context, d *deskWork) error) error {
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		return do(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: json, listFile: p.listFile()})
@@ -113,7 +114,7 @@ func (p *program) atDeskOf(
 	return p.askDesk(ctx, f, mcpserver.DeskAsk{Agent: agent}, ids, do)
 }
 
-// askDesk is like atDesk, with a given request to which it adds the ids.
+// askDesk is like atDesk, but adds the ids to the given request.
 func (p *program) askDesk(
 	ctx context.Context, f *deskFlags, ask mcpserver.DeskAsk, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -159,7 +160,7 @@ func (p *program) askDesk(
 	return err
 }
 
-// toReach returns the flag that a command in this folder needs to reach the project, or "" if it needs none.
+// toReach returns the flag that a command in this folder needs in order to use the project, or "" if it needs none.
 func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	here, err := p.projectKey("")
 	if err == nil {
@@ -189,9 +190,9 @@ func (p *program) projectKey(given string) (string, error) {
 	return filepath.Abs(given)
 }
 
-// me returns the user's agent name: MAILTREE_ME, or the login name if that is not set. It returns an error for a
-// MAILTREE_ME that is not a valid agent name. The user did not choose the login name, so its illegal characters are
-// removed later (maildir.PersonName).
+// me returns the user's agent name: MAILTREE_ME or, if that is not set, the login name. It returns an error if
+// MAILTREE_ME is not a valid agent name. The login name may contain characters that are not allowed in an agent name.
+// They are removed later (maildir.PersonName).
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -203,7 +204,7 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("your OS user has no name: choose one with MAILTREE_ME")
 	}
-	if format.ServerName(u.Username) { // the server may run under its own account
+	if format.ServerName(u.Username) { // the account has a name that is reserved for the server
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil
@@ -234,7 +235,7 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints the answer that get fetches. With --json, it prints the answer unchanged, and otherwise with show.
+// present prints the answer that get fetches. With --json, it prints the answer unchanged. Otherwise it calls show.
 func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
 		var raw json.RawMessage

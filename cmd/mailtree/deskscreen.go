@@ -62,7 +62,7 @@ func deskCommand(p *program) *cobra.Command {
 	return c
 }
 
-// deskSource is the screen's Source. It makes the same requests as the corresponding commands.
+// deskSource implements desk.Source. It makes the same requests as the corresponding commands.
 type deskSource struct {
 	*program
 	slug, place string // the project, and what the screen calls it; slug is "" for all projects
@@ -86,7 +86,7 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	}); err != nil {
 		return nil, err
 	}
-	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // for words without style
+	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // formats text without style
 	l := &fullscreen.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w)}
 	l.Agents = doingNow(d, who.Agents, w.Agent)
 	for _, g := range w.Groups() {
@@ -106,8 +106,8 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	return l, nil
 }
 
-// doingNow returns a line that says what agents other than the user's are doing. It begins with agents that ask the
-// user for permission, followed by agents on hold.
+// doingNow returns a line that says what the agents other than the user's are doing. Agents that are asking the user
+// for permission come first, followed by agents on hold.
 func doingNow(d *deskWork, all []mail.Listed, me string) string {
 	var parts [3][]string
 	for i := range all {
@@ -166,7 +166,7 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 	for i := range h.Hits {
 		hit := &h.Hits[i]
 		t := maildir.WaitingThread{Project: project, Thread: threadOf(hit), Message: hit.ID}
-		t.At, _ = time.Parse(time.RFC3339Nano, hit.Created) // without a time, the row shows none
+		t.At, _ = time.Parse(time.RFC3339Nano, hit.Created) // if the time is invalid, the row shows no time
 		if n := len(rows); n == 0 || rows[n-1].Thread != t.Thread {
 			rows = append(rows, fullscreen.Row{WaitingThread: t, Who: cli.Line(hit.From), About: cli.Line(hit.Subject)})
 		}
@@ -204,7 +204,7 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 		if key == "r" {
 			o.audience = maildir.EveryoneInside
 		}
-		c := &cobra.Command{} // without flags
+		c := &cobra.Command{} // has no flags
 		c.SetContext(ctx)
 		return s.writeMessage(c, &deskFlags{project: d.Slug}, o, r.Message)
 	})

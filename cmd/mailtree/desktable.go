@@ -27,7 +27,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// asking gets the server's answer to a command line.
+// asking requests the server's answer for a command with the given arguments.
 type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
 
 // params are a tool's arguments.
@@ -84,7 +84,7 @@ func claimsCommand(p *program) *cobra.Command {
 	}, showByTemplate[mail.ClaimsResource])
 }
 
-// askWhois asks for the agent in the argument, or for the user's agent.
+// askWhois asks the server about the agent in the argument, or about the user's agent.
 func askWhois(*pflag.FlagSet) asking {
 	return func(ctx context.Context, d *deskWork, args []string, answer any) error {
 		name := cmp.Or(strings.Join(args, ""), d.Person)
@@ -127,8 +127,8 @@ func claimCommand(p *program) *cobra.Command {
 	})
 }
 
-// lease returns the duration that a user has given with --for. It returns a usage error if the duration is not
-// between MinTTL and MaxTTL.
+// lease parses the duration that a user has given with --for. It returns a usage error if the duration is not between
+// MinTTL and MaxTTL.
 func lease(c *cobra.Command, given string) (time.Duration, error) {
 	ttl, err := cli.Duration(given)
 	if err != nil {
@@ -140,7 +140,7 @@ func lease(c *cobra.Command, given string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// isLong contains the commands in this file whose lists may need several pages.
+// isLong contains the commands in this file whose lists may have several pages.
 var isLong = map[string]bool{"agents": true, "claims": true}
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. flags adds the
@@ -167,8 +167,8 @@ func asks[T any](
 	return c
 }
 
-// showByTemplate prints an answer with the template of that name. It makes every text in the answer safe for one line
-// of a terminal. See cli.Screen.Lay.
+// showByTemplate prints an answer with the template for the command name. It first makes every text in the answer
+// safe for one line of a terminal. See cli.Screen.Lay.
 func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *T) error {
 	printable(reflect.ValueOf(answer))
 	t, err := template.New(name).Funcs(d.templateFuncs(name)).ParseFS(templates, "templates/*.tmpl")
@@ -183,7 +183,7 @@ func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *
 	return nil
 }
 
-// templateFuncs are the functions of the template for a command's answer.
+// templateFuncs returns the functions for the template of a command's answer.
 func (d *deskWork) templateFuncs(name string) template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
@@ -242,7 +242,7 @@ func inProject(d *deskWork, paths []string) []string {
 			all[i] = here + "/" + path
 		case filepath.IsAbs(path) || below == ".":
 			all[i] = path
-		default: // not filepath.Join, because a trailing slash has a meaning
+		default: // not filepath.Join, which would remove a meaningful trailing slash
 			all[i] = below + "/" + path
 		}
 	}
@@ -257,8 +257,8 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, and whether the agent is waiting for the user's answer. The status of an agent
-// on hold is "held".
+// presence returns an agent's status, with a remark if the agent is waiting for the user's answer. The status of an
+// agent on hold is "held".
 func presence(status string, asks bool, held *mail.HeldShape) string {
 	if held != nil {
 		status = "held"
@@ -285,7 +285,7 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt formats a commit as the tool does, with hash, time and subject, but makes the time human-readable.
+// madeAt formats a commit with hash, time and subject, as the tool returns it, but with a human-readable time.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")
@@ -310,7 +310,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar describes a recipient's latest action on a message.
+// howFar describes the latest thing that a recipient has done with a message.
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

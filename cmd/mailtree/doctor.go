@@ -65,7 +65,7 @@ type doctor struct {
 	json  bool           // print the findings as JSON
 	found []findingShape // with json: the findings so far
 
-	sends bool // the server sends mail to other domains; if no server is running, a server with these settings would
+	sends bool // the server sends mail to other domains, or would with these settings if it were running
 }
 
 // findingShape is a finding in the JSON that `mailtree doctor` prints.
@@ -83,7 +83,7 @@ func (d *doctor) say(format string, args ...any) {
 
 func (d *doctor) note(format string, args ...any) { d.add("--", format, args) }
 
-// add prints a finding, or keeps it until the end.
+// add prints a finding, or stores it to be printed at the end.
 func (d *doctor) add(mark, format string, args []any) {
 	line := finding(mark, format, args)
 	switch {
@@ -150,7 +150,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is like sayMore, for remarks.
+// noteMore is like sayMore, for remarks instead of problems.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -280,7 +280,7 @@ func (d *doctor) files() {
 	}
 }
 
-// watches compares the number of folders in all trees with the kernel's limit on an OS user's watches.
+// watches compares the number of folders in all trees with the kernel's limit on inotify watches for each OS user.
 func (d *doctor) watches() {
 	if runtime.GOOS != "linux" {
 		return
@@ -358,7 +358,7 @@ func (d *doctor) projects() {
 	}
 }
 
-// folders reports lines in the map of folders that cannot be read, and a code base that was moved to this folder.
+// folders reports invalid lines in the map of folders, and a code base that was moved to this folder.
 func (d *doctor) folders() {
 	known, err := folders.Open(d.p.cfg.Store).Load()
 	if err != nil {
@@ -375,7 +375,7 @@ func (d *doctor) folders() {
 	}
 }
 
-// crossing reports mail that has been waiting for another project for longer than a send waits for it.
+// crossing reports mail to another project that has been waiting for longer than a send waits for its delivery.
 func (d *doctor) crossing(v *view) {
 	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
 	if err != nil {
@@ -394,7 +394,7 @@ func (d *doctor) crossing(v *view) {
 	}
 }
 
-// locks finds lock files that a crashed Git left behind.
+// locks reports old lock files, which a crashed Git may have left behind.
 func (d *doctor) locks(slug string, t *tree.Tree) {
 	dir := filepath.Join(t.Dir(), ".git")
 	stale := 0

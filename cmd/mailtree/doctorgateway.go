@@ -18,7 +18,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// gateway reports problems that prevent mail from other domains from coming in, or other servers from trusting our
+// gateway reports problems that keep mail from other domains from arriving, or that make other servers distrust our
 // mail. It checks doctor's own settings, not those of a running server.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway

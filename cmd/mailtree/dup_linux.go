@@ -2,5 +2,5 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// dup duplicates the descriptor from as the descriptor to.
+// dup duplicates a descriptor: to becomes a copy of from.
 func dup(from, to int) error { return unix.Dup3(from, to, 0) }

@@ -76,8 +76,8 @@ func editCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showAmendable prints the editable part of a message. It escapes characters that control a terminal only if the
-// output is a terminal.
+// showAmendable prints the editable part of a message. If the output is a terminal, it escapes characters that
+// control a terminal.
 func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	if d.Width > 0 {
 		a.Text = cli.Text(a.Text)

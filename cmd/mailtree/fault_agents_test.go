@@ -10,14 +10,14 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// agent does everything that an agent can do with its own mail. It makes one call at a time, so that it knows the state
-// of each of its deliveries.
+// agent simulates an agent that does everything that agents can do with their own mail. It makes one call at a time,
+// so that it knows the state of each of its deliveries.
 type agent struct {
 	*load
 	name   string
 	read   map[string]bool // whether each delivery that the agent has seen is marked as read
 	acked  map[string]bool
-	claims map[string]bool // for each pattern: true if the agent has it, false if the agent has released it
+	claims map[string]bool // for each pattern: true if claimed, false if released
 }
 
 // working runs every agent until ctx ends.
@@ -56,13 +56,13 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records the state of a delivery according to an answer.
+// stands records the state of a delivery as an answer reported it.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
 }
 
-// look reads unread mail.
+// look reads unread mail, which marks it as read.
 func (a *agent) look() error {
 	var page struct{ Messages []struct{ ID string } }
 	err := a.d.call("check_my_messages", map[string]any{"project_key": faultKey, "agent_name": a.name, "limit": 5,
@@ -102,7 +102,7 @@ func (a *agent) confirm() error {
 	if id == "" {
 		return nil
 	}
-	a.acked[id] = true // even if no answer comes
+	a.acked[id] = true // even if the call gets no answer
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {

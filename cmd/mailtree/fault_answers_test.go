@@ -14,11 +14,11 @@ import (
 // difference is a mismatch between an answer and the files.
 type difference struct {
 	text string
-	lost bool // the fact was confirmed before the fault and is unchanged on disk, but the answer lacks it
+	lost bool // the server reported it before the fault, and it is unchanged on disk, but the answer lacks it
 }
 
-// differing asks the server for everything that the attempt may have changed, and compares the answers with the
-// files.
+// differing asks the server for everything that the attempted operation may have changed, and compares the answers
+// with the files.
 func (r *peril) differing() (all []difference) {
 	r.d.t.Helper()
 	differ := func(lost bool, format string, args ...any) {
@@ -63,7 +63,7 @@ func (r *peril) differing() (all []difference) {
 // askDry asks in a dry run whether Eve could claim the pattern.
 func (r *peril) askDry() (granted, conflict bool, err error) { return r.askClaim("Eve", true) }
 
-// compareInbox compares one inbox with the files: the number of messages, and the attempt's message.
+// compareInbox compares one inbox with the files: the number of messages, and the message of the attempted operation.
 func (r *peril) compareInbox(agent string, differ func(lost bool, format string, args ...any)) {
 	r.d.t.Helper()
 	var page struct {

@@ -16,9 +16,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultClaims makes agents on three machines claim the same path at the same time, again and again. Meanwhile, the
-// machines are killed and lose the shared repository, and one clock is an hour off. Exactly one agent gets each path.
-// In the end, the claim files on all machines show which agent that is.
+// TestFaultClaims checks that exactly one agent gets a path that agents on three machines claim at the same time,
+// again and again. Meanwhile, the machines are killed and lose the shared repository, and one clock is an hour off.
+// In the end, the claim files on all machines show which agent won each path.
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -107,10 +107,10 @@ func sortOut(all []*claimer, winners []string) {
 type claimer struct {
 	*machine
 	won    bool   // this machine won the last contest
-	holder string // if it did not win, the agent that did
+	holder string // the agent that won the last contest, if this machine did not
 }
 
-// claim claims a pattern, and repeats the call until there is an answer. If kill is set, the server is killed in the
+// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed in the
 // meantime.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
@@ -143,9 +143,9 @@ func (m *claimer) claim(pattern string, kill bool) {
 	}
 }
 
-// onShared shares the mail with other machines, although no other machine has joined yet. It waits for a sync, so that
-// the list of claims on this machine is up to date. Otherwise, the sync at a server's start would add steps of its own,
-// and even more steps if the claims were not up to date.
+// onShared turns on sync for the project, although no other machine has joined yet. It runs a sync, which brings the
+// list of claims on this machine up to date. Otherwise, the sync at a server's start would add steps of its own, and
+// even more steps if the list were out of date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

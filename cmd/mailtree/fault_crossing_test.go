@@ -18,15 +18,15 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// crossing is a store with two projects whose agents send each other mail while the server is killed again and again.
+// crossing is a store with two projects whose agents send each other mail while the server is repeatedly killed.
 type crossing struct {
 	d     *daemon
-	slugs map[string]string // by project key
+	slugs map[string]string // each project's slug, by the project's key
 
 	mu    sync.Mutex
 	next  int                // number of the next message
-	open  []crossed          // messages without an answer, which must be sent again
-	sent  map[string]string  // ids by body, of answered sends
+	open  []crossed          // messages whose send was not answered, to be sent again
+	sent  map[string]string  // the id of each answered send, by message body
 	asked map[string]crossed // all messages, by body
 }
 
@@ -60,7 +60,7 @@ func newCrossing(t *testing.T) *crossing {
 	return c
 }
 
-// draft returns a new message, or one that must be sent again. Every third message goes from front to back.
+// draft returns a new message, or one whose send was not answered. Every third message goes from front to back.
 func (c *crossing) draft() crossed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +101,8 @@ func (c *crossing) answered() int {
 	return len(c.sent)
 }
 
-// die makes the server exit at its nth step from now. It counts the steps of both trees, and of the items between
-// them.
+// die makes the server exit at its nth step from now. It counts the steps in both trees, and the steps that carry
+// mail from one tree to the other.
 func (c *crossing) die(n int) {
 	if _, err := c.d.verb("die", "at", strconv.Itoa(n)); err != nil {
 		c.d.t.Fatal(err)
@@ -121,7 +121,7 @@ func (c *crossing) tree(key string) string {
 	return filepath.Join(c.d.store, "projects", c.slugs[key], "repo")
 }
 
-// settled waits until no mail is waiting for another project.
+// settled waits until no mail is waiting for delivery to another project.
 func (c *crossing) settled() {
 	until(c.d.t, "all mail to have crossed", time.Minute, func() bool {
 		left, err := filepath.Glob(filepath.Join(c.d.store, "projects", "*", "crossing", "*.json"))
@@ -149,8 +149,8 @@ func (c *crossing) files(key, text string) (n int) {
 	return n
 }
 
-// check stops the server. It checks the store against its invariants, and that each answered message is in both trees
-// exactly once.
+// check stops the server, checks the store against its invariants, and checks that each answered message is in both
+// trees exactly once.
 func (c *crossing) check() {
 	c.d.t.Helper()
 	c.settled()
@@ -163,7 +163,7 @@ func (c *crossing) check() {
 		c.d.t.Error(p)
 	}
 	for _, key := range []string{backKey, frontKey} {
-		ids := map[string][]string{} // by body
+		ids := map[string][]string{} // message ids, by body
 		all, err := filepath.Glob(filepath.Join(c.tree(key), "messages/*/*/*/*.md"))
 		if err != nil {
 			c.d.t.Fatal(err)
@@ -189,9 +189,9 @@ func (c *crossing) check() {
 	}
 }
 
-// TestFaultCrossingSteps kills the server before and after each step of a send to another project, in the sender's
-// tree, between the trees and in the other tree. After the next start, the message is in both trees or in neither. If
-// the send was answered, the message is in both.
+// TestFaultCrossingSteps checks a send to another project if the server is killed before or after any of the send's
+// steps: in the sender's tree, between the trees or in the other tree. After the next start, the message is in both
+// trees or in neither. If the send was answered, the message is in both.
 func TestFaultCrossingSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -202,7 +202,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 		m := c.draft()
-		m.Key = "" // this message is not sent again
+		m.Key = "" // needs no key, because this message is not sent again
 		c.die(n)
 		err := c.send(m)
 		if died = err != nil; died {
@@ -219,7 +219,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // canonical file, outbox copy; canonical file
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file, outbox; there: canonical file
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++
@@ -261,8 +261,8 @@ func (c *crossing) idOf(m crossed) string {
 	return ""
 }
 
-// TestFaultCrossing sends mail in both directions between two projects while the server is killed at random steps. At
-// the end, every message is in both trees exactly once.
+// TestFaultCrossing checks that mail in both directions between two projects arrives even though the server is killed
+// at random steps. At the end, every message is in both trees exactly once.
 func TestFaultCrossing(t *testing.T) {
 	longer(t)
 	t.Parallel()

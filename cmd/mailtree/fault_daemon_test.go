@@ -20,14 +20,14 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// daemon is a server that a test starts and stops on one store again and again.
+// daemon is a server that a test repeatedly starts and stops on the same store.
 type daemon struct {
 	t       testing.TB
 	store   string
-	real    bool                  // the released program, without the verbs of faultServe
-	program string                // another program; "": the tested program
+	real    bool                  // run the released program, without the verbs of faultServe
+	program string                // another program to run; "": the tested program
 	env     []string              // additional settings
-	launch  func(*exec.Cmd) error // starts the program; nil: normally
+	launch  func(*exec.Cmd) error // starts the program; nil: start it normally
 	cmd     *exec.Cmd
 	url     string
 	client  *http.Client
@@ -36,7 +36,7 @@ type daemon struct {
 	busiest time.Duration // the most processor time that a start used
 }
 
-// newDaemon returns a daemon that has not been started. None of its processes outlives the test.
+// newDaemon returns a daemon that is not running yet. The test's cleanup kills any server that is still running.
 func newDaemon(t testing.TB, store string) *daemon {
 	d := &daemon{t: t, store: store}
 	t.Cleanup(func() {
@@ -61,8 +61,8 @@ func tail(file string, n int) string {
 	return string(data[max(0, len(data)-n):])
 }
 
-// startLimit is the maximum processor time that a server's start takes after a kill. Wall-clock time would include the
-// work of other programs.
+// startLimit is the maximum processor time that a server may use to start after a kill. Wall-clock time would include
+// the work of other programs.
 const startLimit = 2 * time.Second * slower
 
 // start starts the server and returns when it listens.
@@ -131,17 +131,17 @@ func worked(pid int) time.Duration {
 	}
 	user, _ := strconv.Atoi(fields[11])
 	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
+	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths of a second
 }
 
-// kill ends the server without a chance to clean up.
+// kill kills the server without giving it a chance to clean up.
 func (d *daemon) kill() {
 	d.cmd.Process.Kill()
 	d.cmd.Wait()
 	d.gone()
 }
 
-// gone cleans up after a server that has ended.
+// gone cleans up after a server that has exited.
 func (d *daemon) gone() {
 	d.client.CloseIdleConnections()
 	d.cmd = nil
@@ -181,7 +181,7 @@ func (d *daemon) settled() {
 	})
 }
 
-// check stops the server and checks the store against all invariants.
+// check stops the server, and checks the store against all invariants.
 func (d *daemon) check(l *storetest.Ledger) {
 	d.t.Helper()
 	d.stop()

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultDisk fills the disk under load, several times, and sometimes kills the server while the disk is full. Each
-// call either succeeds, or fails with an error that says that the disk is full. When there is space again, everything
-// continues without a restart.
+// TestFaultDisk checks the answers while the disk is full. It fills the disk under load, several times, and sometimes
+// kills the server while the disk is full. Each call either succeeds, or fails with an error that says that the disk
+// is full. When there is space again, everything continues without a restart.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -78,8 +78,8 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies makes the disk fail under load, so that nothing can be written or removed anymore. No answer is
-// wrong, not even one that says that nothing was changed. When the disk works again, the server starts without help.
+// TestFaultDiskDies checks that every answer is true if the disk fails under load, so that nothing can be written or
+// removed. When the disk works again, the server starts without help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")

@@ -19,11 +19,11 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestFaultEdits lets users save messages and profiles in a tight loop, half of them in place and half by rename.
-// Meanwhile, agents read, acknowledge and pop the same messages, mark them as unread, and claim and release files.
-// From time to time, the users rest until everything that they saved is committed. The server must commit it even
-// though the agents never rest. At the end, each file is as its user last saved it, the history contains every
-// version that was ever left unchanged, and everything matches the agents' answers.
+// TestFaultEdits checks that no edit is lost while users save messages and profiles in a tight loop, half of them in
+// place and half by rename. Meanwhile, agents read, acknowledge and pop the same messages, mark them as unread, and
+// claim and release files. From time to time, the users rest until everything that they saved is committed. The
+// server must commit it even though the agents never rest. At the end, each file is as its user last saved it, the
+// history contains every version that was ever left unchanged, and everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -35,7 +35,7 @@ func TestFaultEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.refusal = func(err error) { // during a save in place, a file is briefly not a message
+	l.refusal = func(err error) { // while a file is being saved in place, it is briefly not a valid message
 		if !strings.Contains(err.Error(), "is not in the inbox") {
 			t.Errorf("refused: %v", err)
 		}
@@ -71,7 +71,7 @@ func TestFaultEdits(t *testing.T) {
 		e.saves.Load()-int64(restless), restless, e.rested, l)
 }
 
-// edits is the group of all users.
+// edits is the group of all users who edit files.
 type edits struct {
 	*load
 	persons []*person
@@ -104,7 +104,7 @@ func (e *edits) save(n int) {
 	all.Wait()
 }
 
-// rest records the files that a user saved and then left unchanged until they were committed.
+// rest records the files that a user saved and then left alone until they were committed.
 func (e *edits) rest(p *person) {
 	for path := range p.unrested {
 		e.ledger.Rest(path, p.last[path])
@@ -112,9 +112,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless makes the users save continuously. Meanwhile, another user saves a file and leaves it unchanged until the
-// server has committed it, n times. An edit waits until other edits pause, but not forever. restless returns the number
-// of saves.
+// restless makes the users save continuously. Meanwhile, n times, another user saves a file and leaves it alone until
+// the server has committed it. The server delays a commit until users stop editing, but not forever. restless returns
+// the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -135,7 +135,7 @@ func (e *edits) restless(slow *person, n int) int {
 		slow.save()
 		e.saves.Add(1)
 		until(e.d.t, "an edit to be committed while other users keep editing", 3*time.Minute,
-			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // each reads the whole tree
+			func() bool { waits.Pace(50 * time.Millisecond); return e.committed(slow) }) // each check reads the tree
 		e.rest(slow)
 	}
 	cancel()
@@ -143,7 +143,7 @@ func (e *edits) restless(slow *person, n int) int {
 	return int(e.saves.Load() - before)
 }
 
-// committed reports whether HEAD contains what these users saved last.
+// committed reports whether HEAD contains each file as these users last saved it.
 func (e *edits) committed(persons ...*person) bool {
 	out, err := exec.Command("git", "-C", e.d.tree(), "ls-tree", "-r", "-z", "HEAD").Output()
 	if err != nil {
@@ -166,7 +166,7 @@ func (e *edits) committed(persons ...*person) bool {
 	return true
 }
 
-// shares gives each of n users their own files: canonical messages, inbox copies, profiles.
+// shares assigns each of n users their own files: canonical messages, inbox copies and profiles.
 func (l *load) shares(n int) [][]string {
 	out, i := make([][]string, n), 0
 	add := func(path string) {
@@ -232,7 +232,7 @@ func edited(path string, now []byte, n int) []byte {
 	return fmt.Appendf(bytes.Clone(now), "edit %d\n", n)
 }
 
-// write saves as an editor does: in place, or by renaming a new file over the old one.
+// write saves a file as an editor does: in place, or by renaming a new file over the old one.
 func (p *person) write(file string, data []byte) error {
 	if !p.rename {
 		return os.WriteFile(file, data, 0o600)

@@ -29,14 +29,15 @@ var errnos = []syscall.Errno{
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
 }
 
-// TestFaultErrno makes every file call below the tree fail in every kind of operation, once with each errno, and
-// compares each answer with the files. Everything that was confirmed is there. A refusal asserts nothing about files
-// that could not be read. Everything on disk is listed, or health lists its path among the paths that are retried. A
-// second agent is never granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a
-// restart.
+// TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
+// the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
+// that the server reported as done is there. A refusal says nothing about files that could not be read. The answers
+// list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
+// granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
-// In the short form, one call in three of most kinds fails. The errnos take turns. In the long form, every call fails
-// with every errno, except that the errnos take turns for the thousands of calls of a commit.
+// In the short form, one call in three fails for most kinds of operations, and the errnos take turns. In the long
+// form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the errnos take
+// turns there too.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -65,7 +66,7 @@ type peril struct {
 	injector
 	op operation
 
-	calls, places                  int // of one operation
+	calls, places                  int // number of calls and of call sites in one operation
 	fired, wrong, waited, restored int
 	failed                         bool     // the current attempt has failed
 	unreadable                     []string // paths of calls that failed because of the file itself
@@ -81,7 +82,7 @@ type peril struct {
 	got  string // the id of the popped message
 	task string // in Dora's profile, as a user last wrote it
 	away string // the file that a user has removed
-	copy []byte // its content
+	copy []byte // the content of the removed file
 }
 
 func newPeril(t *testing.T, op operation) *peril {
@@ -115,7 +116,7 @@ func (r *peril) shots(turn int) (shots []shot) {
 		r.op.after(r, nil)
 		r.agree()
 		for _, at := range seen {
-			if round == 1 && (r.op.history || !strings.HasPrefix(at.path, ".git")) { // commits run concurrently
+			if round == 1 && (r.op.history || !strings.HasPrefix(at.path, ".git")) { // skip concurrent commits
 				always[at], order = sites[at], append(order, at)
 			}
 		}
@@ -139,7 +140,7 @@ func (r *peril) shots(turn int) (shots []shot) {
 }
 
 // fail returns shots for a call. In the long form, there is one for each errno. Otherwise, and for commits, there is
-// only one, and the errnos take turns. Only calls that change something fail with a full disk.
+// only one, and the errnos take turns. Only calls that change something can fail because of a full disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
@@ -179,7 +180,7 @@ func (r *peril) own() string {
 
 // attempt performs the operation once with the given shot, and compares the answers with the files.
 func (r *peril) attempt(s *shot) {
-	for range 3 { // the call is not made every time
+	for range 3 { // try again, because the call is not made every time
 		r.begin(s)
 		err := r.op.do(r)
 		_, _, hit := r.disarm()
@@ -265,7 +266,7 @@ func (r *peril) agree() {
 	}
 }
 
-// heal repairs what an attempt broke, before the next attempt begins.
+// heal makes the server compare the tree with the index until its answers match the files again.
 func (r *peril) heal() {
 	until(r.d.t, "everything is up to date again", time.Minute, func() bool {
 		_, err := r.d.verb("compare", "project", faultKey)
@@ -280,7 +281,7 @@ func (r *peril) restoreMode(name string) {
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // not the old mode, because the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // a different mode, because the watcher compares modes
 			r.d.t.Fatal(err)
 		}
 		return
@@ -315,8 +316,8 @@ func (r *peril) health() (s state) {
 	return s
 }
 
-// finish compares the live index with a rebuilt one once no fault is left. It then compares the store with everything
-// that was confirmed.
+// finish compares the live index with a rebuilt one once all faults are over. It then checks that the store contains
+// everything that the server reported as done.
 func (r *peril) finish() {
 	r.d.t.Helper()
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {

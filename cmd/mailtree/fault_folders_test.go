@@ -18,9 +18,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultFolders makes three agents claim, mail and commit in a main working tree, in a worktree nested in it, and
-// in another clone, while the server is killed at random. No file has two holders, the guard stops everybody but the
-// holder in each folder, and every message arrives once.
+// TestFaultFolders checks claims, mail and the guard in several folders of one project. Three agents work in a main
+// working tree, in a worktree nested in it, and in another clone, while the server is killed at random. No file has
+// two holders, the guard in each folder stops every agent except the holder, and every message arrives once.
 func TestFaultFolders(t *testing.T) {
 	t.Parallel()
 	rounds := extent(8, 100)
@@ -139,12 +139,12 @@ func TestFaultFolders(t *testing.T) {
 	t.Logf("%d rounds in three folders, %d kills", rounds, kills)
 }
 
-// worker is an agent of TestFaultFolders, which works in a folder of its own.
+// worker is an agent of TestFaultFolders that works in its own folder.
 type worker struct {
 	*daemon
 	name, folder string
 	holds        bool // the worker holds the round's file
-	answered     bool // the first attempt to claim it was answered
+	answered     bool // the first attempt to claim the file was answered
 }
 
 // must makes a call that must succeed.
@@ -165,7 +165,7 @@ func (w *worker) claim(file string) error {
 	return err
 }
 
-// guard returns the exit status of the check before a commit of a file in the worker's folder.
+// guard returns the exit status of the guard's check before a commit of a file in the worker's folder.
 func (w *worker) guard(file string) int {
 	return guard.Check(w.t.Context(), guard.Question{
 		Store: w.store,

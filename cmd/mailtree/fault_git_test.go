@@ -16,8 +16,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultGit lets a user run git in the mail's folder while the server is under load: commits, branches, stashes,
-// reverts, and continuous gc. Nothing that was confirmed is lost, and the user's commands fail only because of a lock.
+// TestFaultGit checks that a user can run git in the mail repository under load: commits, branches, stashes, reverts,
+// and continuous gc. Nothing that the server reported as done is lost, and the user's commands fail only because of a
+// lock.
 func TestFaultGit(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -70,7 +71,7 @@ func (p *gitPerson) edit(name, text string) {
 	}
 }
 
-// round performs a few minutes' worth of the user's work.
+// round simulates a few minutes of a user's work.
 func (p *gitPerson) round(n int) {
 	p.edit("NOTES.md", fmt.Sprintf("note %d\n", n))
 	p.commit("commit", "-q", "-a", "-m", fmt.Sprintf("note %d", n))
@@ -93,8 +94,8 @@ func (p *gitPerson) round(n int) {
 	}
 }
 
-// stash stashes an edit and pops the stash. Git pops in two steps, and takes the lock for each step. If the server has
-// the lock at the second step, the edit is back, but Git keeps the stash. A user who notices the stash drops it.
+// stash stashes an edit and pops the stash. Git pops in two steps, and acquires the lock for each step. If the server
+// has the lock at the second step, the edit is back, but Git keeps the stash. A user who notices the stash drops it.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
@@ -106,8 +107,8 @@ func (p *gitPerson) stash(text string) {
 	}, "stash", "pop", "-q")
 }
 
-// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. stash and
-// revert --abort reset to the HEAD that they read before they took the lock.
+// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. stash
+// and revert --abort may do that, because they reset to the HEAD that they read before they acquired the lock.
 func (p *gitPerson) movedBack() string {
 	log, err := os.ReadFile(filepath.Join(p.dir, ".git/logs/refs/heads", p.branch))
 	if err != nil {
@@ -121,10 +122,10 @@ func (p *gitPerson) movedBack() string {
 	return ""
 }
 
-// back returns to the mail's branch.
+// back checks out the branch that the server commits to.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command that a lock prevents, as fast as a user can. It also stops if round returns true.
+// insist repeats a command that a lock prevents, about as fast as a user can. It also stops if round returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {

@@ -26,9 +26,10 @@ const (
 	importCommits = 200
 )
 
-// TestFaultImport copies many messages with empty marks into the tree while agents send, then copies more, and stops
-// the server in the middle. Everything is committed in a few commits, the server stops in time, and the next start
-// continues. The long form has 60,000 files with 20,000 marks, and enforces time limits.
+// TestFaultImport checks an import of many files. A user copies messages with empty marks into the tree while agents
+// send, then copies more, and the server is stopped in the middle. Everything is committed in a few commits, the
+// server stops in time, and the next start continues. The long form has 60,000 files with 20,000 marks, and enforces
+// time limits.
 func TestFaultImport(t *testing.T) {
 	longer(t)
 	messages := extent(1_000, 13_334)
@@ -53,7 +54,7 @@ func TestFaultImport(t *testing.T) {
 	files = im.drop(messages, 2*messages)
 	until(t, "an import begins", importTime, im.runs)
 	began := time.Now()
-	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // logs all stacks
+	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // logs all goroutine stacks
 	d.interrupt()
 	hung.Stop()
 	stopped := time.Since(began)
@@ -158,7 +159,7 @@ func (im *bulkImport) uncommitted() int {
 	return n
 }
 
-// commits counts the commits of edits and of times in marks.
+// commits counts the commits that record edits, and those that record the times in marks.
 func (im *bulkImport) commits() int {
 	out, err := exec.Command("git", "-C", im.d.tree(), "log", "--format=%s").Output()
 	if err != nil {

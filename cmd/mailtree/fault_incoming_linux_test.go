@@ -51,7 +51,7 @@ func dialLMTP(path, to string) (*lmtpClient, error) {
 	for _, step := range []struct{ say, want string }{
 		{"", "220"}, {"LHLO c\r\n", "250"}, {"MAIL FROM:<ann@example.org>\r\n", "250"}, {"RCPT TO:<" + to + ">\r\n", "250"}, {"DATA\r\n", "354"},
 	} {
-		io.WriteString(c, step.say) // if writing fails, the reply is missing
+		io.WriteString(c, step.say) // if this write fails, there is no reply
 		if got, err := l.reply(); err != nil || !strings.HasPrefix(got, step.want) {
 			return nil, fmt.Errorf("the reply to %q is %q: %v", step.say, got, err)
 		}
@@ -117,7 +117,7 @@ func TestFaultIncoming(t *testing.T) {
 			t.Fatal(err)
 		}
 		hanging = append(hanging, l)
-		senders.Go(func() { l.Write(email) }) // without the end of the message
+		senders.Go(func() { l.Write(email) }) // does not send the end of the message
 	}
 	files := int64(0) // the maximum at any time: on a slow machine, the first messages time out before the last arrive
 	sent, watched := make(chan struct{}), make(chan struct{})

@@ -15,12 +15,12 @@ import (
 	"mailtree/fixtures/trap"
 )
 
-// This init makes the test binary the launcher of a trapped program. It must run before the init in fault_main_test.go,
-// which turns the process into the trapped program. The inits of a package run in the order of their file names.
+// This init lets the test binary launch a trapped program. It must run before the init in fault_main_test.go, which
+// turns the process into the trapped program. The inits of a package run in the order of their file names.
 func init() { trap.Enter() }
 
-// callSite is where the program makes a file call: the name of the call, and the path below the tree. Ids in the path
-// are replaced, so that the same call for the next message has the same site.
+// callSite identifies a place where the program makes a file call: the name of the call, and the path below the tree.
+// Ids in the path are replaced, so that the same call for the next message has the same site.
 type callSite struct {
 	call, path string
 	changes    bool // see trap.Call
@@ -28,7 +28,7 @@ type callSite struct {
 
 func (at callSite) String() string { return at.call + " " + at.path }
 
-// names lists the parts of paths that differ between messages, claims, agents, objects or staged files.
+// names lists the parts of paths that differ between messages, claims, agents and so on, with their placeholders.
 var names = []struct {
 	pattern *regexp.Regexp
 	stands  string
@@ -60,21 +60,21 @@ func (s *shot) String() string {
 
 // injector counts the file calls below a project's tree by site, and makes one of them fail.
 type injector struct {
-	wait func() // waits for the end of the traps
+	wait func() // waits until the traps have ended
 
 	mu    sync.Mutex
-	tree  string         // "": nothing is counted
+	tree  string         // the tree's folder; "": no calls are counted
 	first map[string]int // the try in which an owned part first appeared
 	try   int
-	keep  string // an older owned part that also belongs to this try
-	every bool   // all parts belong to this try
+	keep  string // an owned part of an earlier try that also belongs to this try
+	every bool   // the owned parts of all tries belong to this try
 	sites map[callSite]int
 	order []callSite // the sites in the order of their first calls
 	shot  *shot
 	hit   *trap.Call // the call that was made to fail
 }
 
-// launch starts a program and counts its calls here.
+// launch starts a program whose file calls the injector counts.
 func (in *injector) launch(cmd *exec.Cmd) (err error) {
 	in.wait, err = trap.Start(cmd, in.decide)
 	return err

@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill kills the server at random moments under load, again and again. After each start, everything that was
-// confirmed is there, and the start takes less than two seconds of processor time. At the end, every invariant holds,
-// and each message was popped once.
+// TestFaultKill checks that nothing is lost if the server is killed at random moments under load, again and again.
+// After each start, everything that the server reported as done is there, and the start takes less than two seconds
+// of processor time. At the end, every invariant holds, and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)
@@ -47,7 +47,7 @@ func TestFaultKill(t *testing.T) {
 }
 
 // live keeps a server running until it has answered some calls, and a moment longer. In some rounds, there are enough
-// calls for a commit. Because calls are counted, the kill comes equally early on a slow machine.
+// calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast one.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {
@@ -64,7 +64,7 @@ func (l *load) answered() int {
 	return sent + popped + acked
 }
 
-// fresh checks the files of everything that was confirmed since the last call.
+// fresh checks the files of everything that the server has reported as done since the last call of fresh.
 func (l *load) fresh(sends map[string]bool, pops, acks *int) {
 	var sent []storetest.Sent
 	for _, s := range l.ledger.Sends() {

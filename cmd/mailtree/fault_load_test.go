@@ -23,7 +23,7 @@ type load struct {
 	ledger  *storetest.Ledger
 	serial  atomic.Int64 // the number of the last message body
 	refused atomic.Int64 // calls that were answered with an error
-	unknown atomic.Int64 // calls whose answer says that the disk was too slow to tell the outcome
+	unknown atomic.Int64 // calls whose answer says that the outcome is unknown, because the disk was too slow
 	// refusal handles an error from a tool. If it is nil, the error fails the test.
 	refusal func(error)
 	// meddled reports whether a user has touched a message's files. If so, an answer may report a state other than the
@@ -31,11 +31,11 @@ type load struct {
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
 	pace    time.Duration // a client's pause between two calls, so that the store of a long test stays small
-	rest    sync.RWMutex  // clients make no calls while it is locked
+	rest    sync.RWMutex  // while it is locked, clients make no calls
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
-	again []message           // sends without an answer, to be sent again with their keys
+	again []message           // messages whose send was not answered, to be sent again with their keys
 }
 
 type message struct {
@@ -50,7 +50,7 @@ type message struct {
 	Project string   `json:"project_key"`
 }
 
-// faultKey is the project of the fault tests.
+// faultKey is the key of the project in the fault tests.
 const faultKey = "/abs/fault"
 
 // newLoad registers the agents with a running server.
@@ -109,8 +109,9 @@ func (l *load) check(agent string) error {
 		"include_bodies": true}, nil))
 }
 
-// answer counts an error that is a refusal, and returns any other error. On a busy machine, a disk may take so long
-// that the server gives up waiting for it. Such an answer is correct, and is treated like no answer.
+// answer counts an error that is a refusal, and returns any other error. If the disk of a busy machine is so slow
+// that the server gives up waiting, the server says that the outcome is unknown. answer counts these calls
+// separately.
 func (l *load) answer(err error) error {
 	var no *toolError
 	if !errors.As(err, &no) {

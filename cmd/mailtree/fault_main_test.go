@@ -43,8 +43,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer runs a test only in the short and the long form. The test uses too many of the machine's resources for every
-// `go test ./...`.
+// longer skips a test except in the short and the long form. The test uses too many of the machine's resources to run
+// with every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -52,14 +52,14 @@ func longer(t *testing.T) {
 	}
 }
 
-// faultEnv is the environment variable that makes the test binary the fault program.
+// faultEnv is the environment variable that makes the test binary act as the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
 // formatEnv is the environment variable for the highest project format that the program supports. If it is not set,
 // the program supports the same formats as the released program.
 const formatEnv = "MAILTREE_TEST_FORMAT"
 
-// faultClockEnv is the environment variable for the amount by which the fault program's clock is wrong.
+// faultClockEnv is the environment variable that says how wrong the fault program's clock is.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
 // This init sets up the test binary: the binary pauses at random if the tests should pause, supports the formats in
@@ -140,9 +140,9 @@ type faultProgram struct {
 	app *app
 
 	mu    sync.Mutex
-	left  int           // steps that are left; 0: no limit
+	left  int           // remaining steps; 0: no limit
 	hold  bool          // after these steps, wait instead of dying
-	held  chan struct{} // closed to continue; nil unless the writer is waiting
+	held  chan struct{} // closing it lets the writer continue; nil unless the writer is waiting
 	steps []string
 }
 

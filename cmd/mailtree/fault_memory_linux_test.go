@@ -21,12 +21,12 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// maxResident is the maximum memory in bytes that the server may use, whatever requests it gets. The limit is higher
-// with the race detector, which needs memory of its own.
+// maxResident is the maximum memory, in bytes, that the server may use regardless of the requests that it gets. The
+// limit is higher with the race detector, which needs memory of its own.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
 // TestFaultMemory checks that the server uses little memory while many clients request large mail at once, in every
-// possible way. -faults=long stores the 40 messages of 8 MB with which the limit was determined. The short form checks
+// possible way. The long form stores 40 messages of 8 MB, with which the limit was determined. The short form checks
 // the same with four messages and fewer clients.
 func TestFaultMemory(t *testing.T) {
 	longer(t)
@@ -76,7 +76,7 @@ func TestFaultMemory(t *testing.T) {
 		name           string
 		clients, times int
 		requests       [][]byte // each client begins with a different request
-		local          bool     // over the socket, to aimx tools
+		local          bool     // the requests go over the socket, to aimx tools
 	}{
 		{"one client, 8 MB each", 1, 1, [][]byte{inbox("Bob")}, false},
 		{"some clients, 1 MB each", min(many, 16), extent(1, 10), [][]byte{inbox("Cat")}, false},
@@ -135,11 +135,11 @@ func TestFaultMemory(t *testing.T) {
 	}
 }
 
-// rpcRequest is a JSON-RPC request.
+// rpcRequest returns a JSON-RPC request.
 func rpcRequest(method string, params any) []byte {
 	b, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 	if err != nil {
-		panic(err) // only strings, numbers and booleans
+		panic(err) // cannot fail: params contains only strings, numbers and booleans
 	}
 	return b
 }

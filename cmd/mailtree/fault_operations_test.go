@@ -27,14 +27,14 @@ type operation struct {
 	// after tries something that must still be impossible once the fault is over.
 	after func(r *peril, err error)
 
-	beside  bool   // a user or the server performs it, so there is no answer
-	history bool   // the history performs it, so calls for the history's files are counted too
+	beside  bool   // a user or the server performs the operation, so there is no answer
+	history bool   // the history performs the operation, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
-	slow    bool   // an attempt takes long, or becomes slower with each attempt, so there are fewer attempts
+	slow    bool   // an attempt takes a long time, or longer with each attempt, so there are fewer attempts
 	takes   string // text in the paths that the operation removes; "": it removes none
 }
 
-// most returns how often a call at one site fails with the same errno.
+// most returns the maximum number of times that a call at one site fails with the same errno.
 func (op *operation) most() int {
 	if op.slow {
 		return extent(1, 2)
@@ -42,7 +42,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share returns n if one call in n fails.
+// share returns a number n: one in n calls fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -237,7 +237,7 @@ func (r *peril) noticed(ok func() bool) {
 	}
 }
 
-// save writes a file like an editor that saves by renaming.
+// save saves a file by renaming a new file over it, as some editors do.
 func (r *peril) save(path string, data []byte) {
 	r.d.t.Helper()
 	file := filepath.Join(r.tree, path)
@@ -300,7 +300,7 @@ func (r *peril) stillThere(error) {
 	}
 }
 
-// claimByHand writes Ann's claim, or replaces it with a longer one.
+// claimByHand writes Ann's claim file as a user would, or replaces the claim with a longer one.
 func (r *peril) claimByHand() error {
 	now := time.Now().UTC()
 	ends := now.Add(48 * time.Hour).Format(time.RFC3339)
@@ -388,7 +388,7 @@ func (r *peril) putBack(error) {
 	r.save(r.away, r.copy)
 }
 
-// waitForRest waits until the server, after a quiet second, reads the files that it has written.
+// waitForRest waits until the server reads back the files that it has written, which it does after a quiet second.
 func (r *peril) waitForRest() error {
 	r.noticed(func() bool {
 		for _, box := range []string{"messages", "agents/Ann/outbox", "agents/Bob/inbox", "agents/Cid/inbox"} {
@@ -414,11 +414,11 @@ func (r *peril) flush() error {
 	return r.answer(err)
 }
 
-// committed waits until the history is up to date, without any help. A file that could not be read is left out until it
-// is saved again.
+// committed waits until the history is up to date. If a file could not be read, the history leaves it out until the
+// file is saved again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
-	limit := time.Minute // the history retries with back-off
+	limit := time.Minute // the history retries with backoff
 	if !r.machine() {
 		limit = differMost
 	}
@@ -436,7 +436,7 @@ func (r *peril) committed(error) {
 	}
 }
 
-// uncommitted waits until git status reports nothing. At the limit, it returns what git status reports.
+// uncommitted waits until git status reports nothing. After limit, it returns the output of git status instead.
 func (r *peril) uncommitted(limit time.Duration) (text string) {
 	for began := time.Now(); time.Since(began) < limit; time.Sleep(20 * time.Millisecond) {
 		if _, err := r.d.verb("flush", "project", faultKey); err != nil {

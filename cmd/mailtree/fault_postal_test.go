@@ -18,8 +18,8 @@ import (
 
 // These tests check that the released program behaves as described in docs/tools.md, "postal".
 
-// post is the mail of one test. Its messages are sent and received with postal's tools. postal shows the sender's own
-// ids, so the tests distinguish messages by their bodies, which are unique.
+// post is the mail of one test, which is sent and received with postal's tools. Because postal shows the ids that
+// senders chose instead of the ids in the tree, the tests identify messages by their bodies, which are unique.
 type post struct {
 	d      *daemon
 	ledger *storetest.Ledger
@@ -147,7 +147,8 @@ func (p *post) check() {
 	p.d.check(p.ledger)
 }
 
-// TestFaultPostalLoops makes two clients answer each other. Every message arrives, in the order in which it was sent.
+// TestFaultPostalLoops checks that messages arrive in the order in which they were sent while two clients answer each
+// other. No message is lost.
 func TestFaultPostalLoops(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -185,8 +186,8 @@ func TestFaultPostalLoops(t *testing.T) {
 	p.check()
 }
 
-// TestFaultPostalCrowd makes 64 clients take from one mailbox while 64 others send to it. No message arrives twice, and
-// none is lost.
+// TestFaultPostalCrowd checks that no message arrives twice and none is lost while 64 clients take messages from one
+// mailbox and 64 others send to it.
 func TestFaultPostalCrowd(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -199,7 +200,7 @@ func TestFaultPostalCrowd(t *testing.T) {
 }
 
 // TestFaultPostalKill is like TestFaultPostalCrowd, but the server is killed and restarted. A message that no client
-// received is in the inbox, marked as read. There are no more such messages than calls without an answer.
+// received is in the inbox, marked as read. There are at most as many such messages as calls without an answer.
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -231,7 +232,7 @@ type crowd struct {
 	ended    atomic.Bool // no more messages will come
 	sure     bool        // the server is not killed, so every call must be answered
 
-	left chan parcel // messages to be sent, possibly again
+	left chan parcel // messages that still have to be sent, or sent again
 }
 
 type parcel struct{ from, body, id string }
@@ -251,8 +252,8 @@ func newCrowd(t *testing.T, total int) *crowd {
 	return c
 }
 
-// clients runs all clients until the server is gone. A sender also ends when there is nothing left to send, and a taker
-// also ends when a message tells it to.
+// clients runs all clients until the server is gone. A sender also stops when there is nothing left to send, and a
+// taker also stops when a message tells it to.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {
@@ -306,7 +307,7 @@ func (c *crowd) wait(n int64) {
 // stop is the beginning of the messages that end takers. Each of these messages ends one taker.
 const stop = "stop "
 
-// finish sends the remaining messages, and takes all of them.
+// finish sends the remaining messages, and takes all messages.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true

@@ -19,10 +19,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss cuts the power under load. It copies the file that backs a mounted ext4 file system. The copy has
-// the content that a disk would have at that moment. The test mounts the copy, which replays its journal, and starts a
-// server on it. Everything that was confirmed before the copy began is there, nothing is incomplete, the repository is
-// sound, and the index can be reconciled.
+// TestFaultPowerLoss checks that nothing is lost if the power fails under load. It copies the file that backs a
+// mounted ext4 file system. The copy has the content that a disk would have at that moment. The test mounts the copy,
+// which replays its journal, and starts a server on it. Everything that the server reported as done before the copy
+// began is there, nothing is incomplete, the repository is sound, and the index can be reconciled.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -54,13 +54,13 @@ func TestFaultPowerLoss(t *testing.T) {
 }
 
 // rareWrites are mount options that make the kernel write as little as possible on its own. Writes that were not made
-// durable are then lost.
+// durable are then lost when the power fails.
 const rareWrites = "loop,commit=300"
 
-// TestFaultPowerSteps cuts the power at every step of a send to three recipients. It also cuts the power right after
-// the answers to a send, an acknowledgement and a pop, and after the commit. At each step, it cuts the power twice. The
-// first time, the disk contains only what the server had made durable. The second time, the kernel has also written the
-// names of all files, but not the content of files that were not made durable.
+// TestFaultPowerSteps checks what is on the disk after the power fails at each step of a send to three recipients.
+// The power also fails right after the answers to a send, an acknowledgement and a pop, and after the commit. At each
+// step, it fails twice. The first time, the disk contains only what the server had made durable. The second time, the
+// kernel has also written the names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -114,9 +114,9 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
 }
 
-// TestFaultPowerSync cuts the power of a machine that merges what another machine has pushed, at every step of the
-// writer and at any moment of a sync. The merged files are complete or absent. If the sync was answered, they are
-// complete. The next sync delivers the rest, however much of the fetched data is left after the cut.
+// TestFaultPowerSync checks a machine whose power fails while it merges what another machine has pushed, at every
+// step of the writer and at any moment of a sync. The merged files are complete or absent. If the sync was answered,
+// they are complete. The next sync delivers the rest, however much of the fetched data is left.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -172,8 +172,8 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was complete %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy, which merges whatever its store lacks. If the store lacked nothing, it
-// returns 1.
+// afterPowerLoss starts a server on the copy of the disk, and merges whatever the copy's store lacks. If the store
+// lacked nothing, afterPowerLoss returns 1.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
@@ -184,7 +184,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	if got != 4 && (got != 0 || answered) {
 		t.Errorf("%d of the 4 files of the other machine are there (answered: %v)", got, answered)
 	}
-	if _, err := os.Stat(s.bare() + "/away"); err == nil { // no sync holds a writer, so the repository is unreachable
+	if _, err := os.Stat(s.bare() + "/away"); err == nil { // outside syncStep, the repository is unreachable
 		s.reach(true)
 		defer s.reach(false)
 	}
@@ -231,8 +231,9 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk as it is at one moment, and returns what had been answered by then. The server is stopped in
-// the meantime, so that the kernel writes little. If two reads are equal, nothing was written between them.
+// cutPower copies the disk as it is at one moment, and returns the ledger of the calls that had been answered by
+// then. The server is paused in the meantime, so that the kernel writes little. If two reads are equal, nothing was
+// written between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()
@@ -249,7 +250,7 @@ func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetes
 	return answered.With(l.ledger), torn
 }
 
-// copyFile copies a file, leaving holes where there is no data, and returns the SHA-256.
+// copyFile copies a file, leaving holes where there is no data, and returns the SHA-256 of the content.
 func copyFile(t *testing.T, from, to string) []byte {
 	t.Helper()
 	in, err := os.Open(from)
@@ -283,7 +284,7 @@ func copyFile(t *testing.T, from, to string) []byte {
 	return sum.Sum(nil)
 }
 
-// afterPowerLoss starts a server on the copy.
+// afterPowerLoss starts a server on the copy of the disk, and checks the store.
 func afterPowerLoss(t *testing.T, disk string, ledger *storetest.Ledger) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))

@@ -24,10 +24,10 @@ var (
 	sequenceCount = flag.Int("sequences", 3, "how many sequences TestFaultSequences plays; they mostly wait: -parallel 16")
 )
 
-// TestFaultSequences plays random sequences of tool calls by two agents and file changes by a user, and kills the
-// server in between. At each quiet point, the index equals a rebuilt one, and confirmed messages whose files are
-// untouched are complete. At the end, the history is sound and contains everything. If a sequence fails, the test
-// prints its seed. -sequence SEED makes the same choices again, although the actors may interleave differently.
+// TestFaultSequences checks the store during random sequences of tool calls by two agents, file changes by a user,
+// and kills of the server. At each quiet point, the index equals a rebuilt one, and sent messages whose files are
+// untouched are complete. At the end, the history is sound and contains everything. A failed sequence prints its
+// seed. -sequence SEED makes the same choices again, although the actors may interleave differently.
 func TestFaultSequences(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -61,7 +61,7 @@ type sequence struct {
 	steps, kills int
 
 	mu      sync.Mutex
-	touched map[string]bool // ids of messages whose files the user has touched; "" means all
+	touched map[string]bool // ids of messages whose files the user has touched; "": of all messages
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {
@@ -83,7 +83,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 		s.round(uint64(round), extent(12, 30))
 		if kill {
 			s.kills++
-			d.kill() // unless it ended by itself
+			d.kill() // unless the server has already exited
 			d.start()
 		}
 		s.quiet()
@@ -139,8 +139,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until everything is read and committed, and checks the store while its server is running. The server
-// may still have files of its own to write.
+// quiet waits until the server has read and committed everything, and checks the store while the server is running.
+// The server may still have to write some files of its own.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)
@@ -212,7 +212,7 @@ func (s *sequence) editSomething(r *rand.Rand) {
 			_ = os.WriteFile(tmp, append(data, "\nedited by rename\n"...), 0o600)
 			_ = os.Rename(tmp, file)
 		}
-	case 6: // broken
+	case 6: // an invalid file
 		s.touch(id)
 		_ = os.WriteFile(file, []byte("---json\n{\n"), 0o600)
 	case 7: // a mark created by hand

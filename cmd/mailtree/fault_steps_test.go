@@ -25,11 +25,11 @@ type stepped struct {
 	// means that the operation is incomplete.
 	look  func(s *steps) int
 	whole int
-	told  func(s *steps) // adds a confirmed operation to the ledger
+	told  func(s *steps) // adds an answered operation to the ledger
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride is the number of additional steps that each server survives, compared with the previous server.
+// stride is how many more steps the server completes in each try than in the previous one.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -48,9 +48,9 @@ type steps struct {
 	takesAway bool // the operation removes messages, so git log contains messages that the tree does not
 }
 
-// TestFaultSteps kills the server before and after every step of an operation: staging of each file, journal, sync,
-// each rename, ingest, tidying, record, answer. After the next start, the operation is complete or absent. A confirmed
-// operation is complete.
+// TestFaultSteps checks each operation if the server is killed before or after any of its steps: staging of each
+// file, journal, sync, each rename, ingest, tidying, record, answer. After the next start, the operation is complete
+// or absent. If it was answered, it is complete.
 func TestFaultSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -105,7 +105,7 @@ func (op *stepped) run(t *testing.T) {
 			d.gone()
 		} else {
 			op.told(s)
-			d.kill() // a confirmed operation survives this kill too
+			d.kill() // an answered operation survives this kill, too
 		}
 		d.start()
 		switch got := op.look(s); {
@@ -122,10 +122,10 @@ func (op *stepped) run(t *testing.T) {
 	}
 	emptyQueue(s) // the released program would send its content
 	least := 2
-	if op.stride() > 1 { // fewer tries
+	if op.stride() > 1 { // fewer steps are tried
 		least = 1
 	}
-	if absent < least || whole < 2 { // the server survived the last try
+	if absent < least || whole < 2 { // the last try, which the server survives, is always whole
 		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
 	}
 	s.finish()
@@ -201,8 +201,8 @@ func lookSent(s *steps) (n int) {
 	return n
 }
 
-// sentBefore waits until the message that was saved in the previous try is sent, whatever happened in that try. The
-// message is sent exactly once.
+// sentBefore waits until the message that was saved in the previous try is sent, whatever happened in that try. It
+// checks that the message is sent exactly once.
 func sentBefore(s *steps) {
 	s.d.t.Helper()
 	if s.body == "" {
@@ -326,7 +326,7 @@ func popAndAcknowledge(s *steps) error {
 	return err
 }
 
-// lookBoth treats a pop without an acknowledgement as absent. An acknowledgement without a read mark is incomplete.
+// lookBoth returns 0 for a pop without an acknowledgement. An acknowledgement without a read mark is incomplete.
 func lookBoth(s *steps) int {
 	switch read, ack := countMarks(".read")(s), countMarks(".ack")(s); {
 	case read+ack == 2:
@@ -374,7 +374,7 @@ func (s *steps) claimText() string {
 	return ""
 }
 
-// lookClaim expects either the old claim, or a new one that is not released.
+// lookClaim returns 0 for the old claim, and 1 for a new one that is not released. Anything else is incomplete.
 func lookClaim(s *steps) int {
 	switch now := s.claimText(); {
 	case now == s.old:

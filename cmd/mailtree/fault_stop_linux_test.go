@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop stops a server while the server is waiting for something that hangs: first for one thing after
-// another, and then for all of them at once. The server exits by itself within stopTime. No mail is lost. An email
-// that was not sent is sent after the next start, and an email that may have been sent is reported.
+// TestFaultStop checks that a server exits by itself within stopTime while it is waiting for something that hangs:
+// first for one thing after another, and then for all of them at once. No mail is lost. An email that was not sent is
+// sent after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	all := hanging
@@ -54,7 +54,7 @@ func TestFaultStop(t *testing.T) {
 	}
 }
 
-// hanging lists the things that hang. The last entry combines all the others.
+// hanging lists the things that can hang. The last entry combines all the others.
 var hanging = []struct {
 	name string
 	hang func(s *stopping)
@@ -136,7 +136,7 @@ func (s *stopping) write(name, text string) {
 	}
 }
 
-// goOn ends everything that hangs: the programs exit, and the mail server answers.
+// goOn ends everything that hangs: the programs exit, and the mail server responds.
 func (s *stopping) goOn() {
 	os.Remove(filepath.Join(s.dir, "hang")) // in later calls, it is already gone
 	s.peer.mu.Lock()
@@ -148,8 +148,7 @@ func (s *stopping) goOn() {
 	s.env = append(s.env, "GATEWAY_SMARTHOST=smtp://"+s.peer.address, "GIT_SSH_COMMAND=false")
 }
 
-// awaits calls do, which makes the server run a program that hangs. It waits until that program has started once more
-// than before.
+// awaits calls do, which makes the server run a program that hangs, and waits until that program has started.
 func (s *stopping) awaits(name string, do func()) {
 	s.t.Helper()
 	ran := func() int {
@@ -188,7 +187,7 @@ func (s *stopping) hangHook(program string) {
 	s.awaits("hook", func() { s.send("hooked", "Ann") })
 }
 
-// hangGreeting makes an email wait for a mail server that accepts connections but says nothing.
+// hangGreeting makes an email wait for a mail server that accepts connections but sends nothing.
 func (s *stopping) hangGreeting() {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,7 +204,7 @@ func (s *stopping) hangGreeting() {
 	s.t.Cleanup(func() { conn.Close() })
 }
 
-// hangMessage makes a mail server receive an email without answering.
+// hangMessage makes a mail server receive an email without responding.
 func (s *stopping) hangMessage() {
 	s.peer.mu.Lock()
 	s.peer.hold = make(chan struct{})
@@ -243,7 +242,7 @@ func (s *stopping) hangSync() {
 	})
 }
 
-// hangRequest sends half a request.
+// hangRequest sends only half of a request.
 func (s *stopping) hangRequest() {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -259,7 +258,7 @@ func (s *stopping) hangRequest() {
 	io.WriteString(conn, `{"jsonrpc":`)
 }
 
-// hangStream opens a session's stream.
+// hangStream opens a session's stream and leaves it open.
 func (s *stopping) hangStream() {
 	p := &httpPeer{url: s.url + "/mcp", client: s.client}
 	first := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +

@@ -91,9 +91,9 @@ func lookSynced(s *steps) int {
 	return n
 }
 
-// TestFaultSync makes three machines write to each other. Again and again, they are killed and lose the shared
-// repository, and on one of them a user commits and rebases. At the end, each message is in its recipient's inbox on
-// the recipient's machine, all machines have the same files, including the user's, and every store is sound.
+// TestFaultSync checks that no mail is lost while three machines write to each other. Again and again, they are
+// killed and lose the shared repository, and on one of them a user commits and rebases. At the end, each message is
+// in its recipient's inbox, all machines have the same files, including the user's, and every store is sound.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -241,8 +241,8 @@ type sharing struct {
 	messages int
 }
 
-// send makes clients send messages to the two other machines in turn, while the server is killed again and again. A
-// message without an answer is sent again with its key.
+// send makes clients send messages, alternating between the two other machines, while the server is killed again and
+// again. A message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int
@@ -272,12 +272,12 @@ func (m *sharing) send(to ...string) {
 	}
 }
 
-// rebaser is a user who commits notes in the mail's folder on one of the machines, amends the commits, and rebases
+// rebaser is a user who commits notes in the mail repository of one of the machines, amends the commits, and rebases
 // manually.
 type rebaser struct {
 	t       *testing.T
 	dir     string
-	notes   []string // their texts, by number
+	notes   []string // the notes' texts, by number
 	rebases int
 	refused map[string]int // number of refusals, by command
 }
@@ -333,7 +333,7 @@ func (p *rebaser) resolve() {
 	}
 }
 
-// wrote reports whether a note contains what the user wrote last. If the note was pushed before the user amended it,
+// wrote reports whether a note contains the user's latest text. If the note was pushed before the user amended it,
 // other machines also have the first text. If both texts were written within the same second, the first one may be
 // treated as the later one.
 func (p *rebaser) wrote(n int, text string) bool {

@@ -8,8 +8,8 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// TestFaultTornJournal kills the server while it writes a journal record, which leaves half a line. Records that the
-// next server writes after that half line are still valid.
+// TestFaultTornJournal checks that journal records are valid even if they follow half a line. A server leaves half a
+// line if it is killed while it writes a record.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
@@ -24,7 +24,7 @@ func TestFaultTornJournal(t *testing.T) {
 	s.must(f.Close())
 	d.start()
 	s.n = 2
-	_, err = d.verb("die", "at", "10") // two of five files are renamed
+	_, err = d.verb("die", "at", "10") // at this step, two of five files have been renamed
 	s.must(err)
 	if sendThree(s) == nil {
 		t.Fatal("the server did not die")

@@ -23,7 +23,7 @@ import (
 type seeing struct {
 	name  string
 	env   []string
-	start func(*exec.Cmd) error // nil: normally
+	start func(*exec.Cmd) error // nil: start it normally
 }
 
 var waysToSee = []seeing{
@@ -60,7 +60,7 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 	return d
 }
 
-// TestFaultForeign adds a large number of foreign files to the tree at once, copies them, and removes all of them,
+// TestFaultForeign checks the server while many foreign files are added to the tree at once, copied and removed,
 // under load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
@@ -111,9 +111,9 @@ func TestFaultForeign(t *testing.T) {
 		peak>>20, longest.Round(time.Millisecond), l)
 }
 
-// TestFaultMoved renames folders of agents and of days, and moves them back, while agents send. It does so with events,
-// without events, and with too few inotify watches. At the end, every confirmed message is complete, and the index
-// equals a rebuilt one.
+// TestFaultMoved checks that no message is lost if a user renames folders of agents and of days, and moves them back,
+// while agents send. The server gets file events, gets none, or has too few inotify watches. At the end, every
+// message that was reported as sent is complete, and the index equals a rebuilt one.
 func TestFaultMoved(t *testing.T) {
 	longer(t)
 	for _, see := range waysToSee {
@@ -136,7 +136,7 @@ func TestFaultMoved(t *testing.T) {
 				if os.Rename(from, from+"x") != nil {
 					continue
 				}
-				if err := l.send(l.draft("Ann")); err != nil { // meanwhile, the folder has the other name
+				if err := l.send(l.draft("Ann")); err != nil { // at this moment, the folder has its other name
 					t.Fatal(err)
 				}
 				moveBack(t, from+"x", from)
@@ -164,8 +164,8 @@ func TestFaultMoved(t *testing.T) {
 	}
 }
 
-// level waits until the server has found and committed the changes made by others, without being asked to compare
-// anything.
+// level waits until the server has found and committed the changes made by others. Nothing asks the server to compare
+// the tree with the index.
 func (l *load) level() {
 	l.d.t.Helper()
 	until(l.d.t, "the index to equal a rebuilt one", time.Minute*slower, func() bool {
@@ -211,8 +211,8 @@ func moveBack(t *testing.T, from, to string) {
 	})
 }
 
-// probe reads inboxes until ctx ends. The returned function waits for the end, and returns how long the slowest answer
-// took.
+// probe reads inboxes until ctx ends. The returned function waits until probe has finished, and returns how long the
+// slowest answer took.
 func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	var all sync.WaitGroup
 	var longest time.Duration
@@ -230,7 +230,7 @@ func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	return func() time.Duration { all.Wait(); return longest }
 }
 
-// plantForeign creates n files below dir, in folders of 100 files each below the folders 0 and 1.
+// plantForeign creates n files in the folders 0 and 1 below dir, with 100 files in each subfolder.
 func plantForeign(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {

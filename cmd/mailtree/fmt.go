@@ -58,7 +58,7 @@ type formatAnswer struct {
 
 type formatChange struct {
 	File string `json:"file"`
-	Diff string `json:"diff,omitempty"` // with --diff
+	Diff string `json:"diff,omitempty"` // set only with --diff
 }
 
 type formatProblem struct {
@@ -90,7 +90,7 @@ func (f *formatter) formatAll(names []string) error {
 	return nil
 }
 
-// filter prints the canonical form of standard input. The id in the text is used as the file's name.
+// filter prints the canonical form of standard input. The id in the text takes the place of the file's name.
 func (f *formatter) filter() error {
 	data, err := io.ReadAll(f.p.std.in)
 	if err != nil {
@@ -156,8 +156,8 @@ func (f *formatter) file(name string) error {
 	return f.printChange(change)
 }
 
-// printChange prints a change: the changed lines with --diff, or the file's name with --check. If the answer is JSON,
-// it prints nothing.
+// printChange prints a change: the changed lines with --diff, or the file's name with --check. With --json, it prints
+// nothing.
 func (f *formatter) printChange(change formatChange) (err error) {
 	if f.json {
 		return nil

@@ -40,8 +40,8 @@ func (p *program) signed(e event.Event) sign.Session {
 }
 
 // followSession reports to the server each state of a turn that a client's files show, until ctx ends. Turn 0 means
-// the current turn. While no server is running, it keeps the last state for the next server. It calls ended after it
-// has reported the end of a turn.
+// the current turn. While no server is running, it keeps the latest state for the next server. It calls ended after
+// it has reported the end of a turn.
 func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {
 	look := time.NewTicker(nextSign)
 	defer look.Stop()
@@ -74,8 +74,8 @@ type followed struct {
 	Process seat.Process `json:"process"`
 }
 
-// followTurn starts a process that follows the turn that begins with the event. Some clients report certain ends of a
-// turn only in their files, and run no hook that could wait for those ends.
+// followTurn starts a process that follows the turn that begins with the event. Some clients do not run a hook for
+// every way in which a turn can end, and record some ends only in their files.
 func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := sign.Follow(p.signed(e))
 	if !ok {

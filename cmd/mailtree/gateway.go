@@ -31,7 +31,7 @@ func gatewayCommand(p *program) *cobra.Command {
 	return c
 }
 
-// lookups is the time limit for all lookups of one command.
+// lookups is the time limit for all DNS lookups of one command.
 const lookups = 20 * time.Second
 
 func gatewaySetupCommand(p *program) *cobra.Command {
@@ -65,7 +65,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	return c
 }
 
-// mailHost returns this machine's name if the name may be in DNS. Otherwise it returns mail.DOMAIN.
+// mailHost returns this machine's name if it looks like a public DNS name, and mail.DOMAIN otherwise.
 func mailHost(domain string) string {
 	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
 		return strings.ToLower(name)
@@ -125,7 +125,7 @@ func (p *program) gatewayDomains(domain string) (all []string) {
 	return all
 }
 
-// account returns the OS user who runs this program.
+// account returns the name of the OS user who runs this program, or "mailtree" if the name is unknown.
 func account() string {
 	u, err := user.Current()
 	if err != nil {
@@ -138,7 +138,7 @@ func account() string {
 // works in Postfix's chroot.
 const postfixSocket = "mailtree/lmtp"
 
-// serveLines returns the settings for domains behind Postfix.
+// serveLines returns the server's settings for domains whose mail passes through Postfix.
 func serveLines(domains []string) string {
 	return "MAIL_DOMAIN=" + strings.Join(domains, ",") + "\n" +
 		"GATEWAY_LISTEN=lmtp+unix:/var/spool/postfix/" + postfixSocket + "\n" +
@@ -147,8 +147,8 @@ func serveLines(domains []string) string {
 		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
 }
 
-// postfixLines returns the configuration for Postfix. With it, Postfix delivers mail for the domains to a server that
-// runs as the given OS user, and relays mail from that server. The socket gets the folder's group, because of the
+// postfixLines returns the configuration for Postfix. It makes Postfix deliver mail for the domains to a server that
+// runs as the given OS user, and relay mail from that server. The socket gets the folder's group, because of the
 // setgid bit.
 func postfixLines(domains []string, account string) string {
 	transports := make([]string, len(domains))

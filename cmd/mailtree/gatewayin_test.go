@@ -33,7 +33,8 @@ var dkimKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return k
 })
 
-// serveDNS runs a name server that has the key and a DMARC policy for every domain. It returns the server's address.
+// serveDNS runs a name server that returns the key and a DMARC policy for every domain. It returns the server's
+// address.
 func serveDNS(t *testing.T) string {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&dkimKey().PublicKey)
@@ -84,8 +85,8 @@ func letter(t *testing.T, domain string, lines ...string) string {
 	return signed.String()
 }
 
-// deliver hands an email to the server as an MTA does. It returns one reply for each recipient that is refused, and one
-// for each recipient that receives the email.
+// deliver delivers an email to the server as an MTA does. It returns one reply for each recipient that is refused,
+// and one for each recipient that receives the email.
 func (o *office) deliver(email string, to ...string) (replies []string) {
 	o.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(o.dir, "lmtp.sock"))
@@ -175,10 +176,10 @@ func (o *office) inbox(mailbox string) []shownEmail {
 	return list.Emails
 }
 
-// TestGatewayIn checks mail that a mail server hands to the running program over LMTP. After kill -9, mail that was
-// accepted with 250 is there, once for each recipient. If the sender's domain has signed an email and the mailbox lists
-// the sender, the sender is trusted, and a hook runs for the email. A sender who only claims to be that sender is not
-// trusted.
+// TestGatewayIn checks mail that a mail server delivers to the running program over LMTP. After kill -9, mail that
+// was accepted with 250 is there, once for each recipient. If the sender's domain has signed an email and the mailbox
+// lists the sender, the sender is trusted, and a hook runs for the email. A sender who only claims to be that sender
+// is not trusted.
 func TestGatewayIn(t *testing.T) {
 	t.Parallel()
 	o := &office{t: t, env: []string{

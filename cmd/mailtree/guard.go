@@ -154,7 +154,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are on hold. 2: the command line is wrong, or\n" +
 			"the check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
-			debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
+			debug.SetGCPercent(-1) // this run needs only a few megabytes, and tuneMemory's limit still applies
 			q := guard.Question{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,
@@ -252,7 +252,7 @@ func underClient(above []seat.Process) bool {
 	return slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) })
 }
 
-// usualStore returns the store that a command without --store uses, or "" if there is none.
+// usualStore returns the store that a command uses without --store, or "" if there is none.
 func (p *program) usualStore() string {
 	for _, s := range p.cfg.settings {
 		if s.Name == "MCP_MAIL_STORE" {

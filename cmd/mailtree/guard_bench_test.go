@@ -15,9 +15,9 @@ import (
 )
 
 // BenchmarkGuard runs `mailtree guard check` as a whole process: 100 staged files against 1,000 live claims of other
-// agents, none of which covers any of the files. After each check, it runs two lower bounds: the same program when it
-// does nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a shared
-// machine, use cpu and the minimum.
+// agents, none of which covers any of the files. After each check, it measures two lower bounds: the same program
+// when it does nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a
+// shared machine, use cpu and the minimum.
 func BenchmarkGuard(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	store, code := filepath.Join(home, "store"), filepath.Join(home, "code")

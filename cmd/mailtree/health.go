@@ -22,7 +22,7 @@ type healthReport struct {
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
 	Background bool            `json:"background,omitempty"` // the server listens over TCP only if URL is set
-	URL        string          `json:"url,omitempty"`        // of the server over TCP
+	URL        string          `json:"url,omitempty"`        // the server's URL over TCP
 	Open       string          `json:"open,omitempty"`       // a sentence if every OS user of this machine may use URL
 	Sends      bool            `json:"sends,omitempty"`      // the server sends mail to other domains
 	Uptime     float64         `json:"uptime_seconds"`
@@ -34,7 +34,7 @@ type healthReport struct {
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change seen but not yet indexed
-	LastCommit string          `json:"last_commit"`             // time, "" if there was no commit since the start
+	LastCommit string          `json:"last_commit"`             // the time; "" if there was no commit since the start
 	BadFiles   []problem       `json:"problem_files,omitempty"` // the first maxWaiting of Problems
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
@@ -58,12 +58,12 @@ type projectHealth struct {
 	LastCommit string `json:"last_commit"`
 	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail
 
-	Sync       *maildir.SyncState `json:"sync,omitempty"`        // if the project is shared with other machines
+	Sync       *maildir.SyncState `json:"sync,omitempty"`        // set if the project is shared with other machines
 	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if the sync with those machines fails
 
-	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // the first maxWaiting
+	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // at most maxWaiting agents
 
-	Waiting      []waitingFile `json:"waiting,omitempty"`       // the first maxWaiting
+	Waiting      []waitingFile `json:"waiting,omitempty"`       // at most maxWaiting files and folders
 	WaitingCount int           `json:"waiting_count,omitempty"` // number of files and folders that could not be read
 }
 
@@ -75,7 +75,7 @@ type problem struct {
 	Text    string `json:"text"` // the error, and how to fix it
 }
 
-// waitingFile is a file or folder that the server cannot read because of a machine fault. The server retries.
+// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The server retries.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
@@ -89,8 +89,8 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is the maximum number of problems that health lists. For each project, it also limits the waiting files
-// and the unwoken agents in the list.
+// maxWaiting is the maximum number of problems that health lists. It also limits the waiting files and the unwoken
+// agents that health lists for each project.
 const maxWaiting = 20
 
 // Reasons returns a sentence for each project fault.
@@ -116,7 +116,7 @@ func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * floa
 // stalled is how long an operation may wait for the disk before health reports the operation.
 const stalled = 10 * time.Second
 
-// verdict returns the report. It also reports whether the report's status is ok.
+// verdict returns the report, and whether the report's status is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"
@@ -189,7 +189,7 @@ func (h *health) report(ctx context.Context) *healthReport {
 	return r
 }
 
-// problems returns the first invalid files.
+// problems returns up to maxWaiting invalid files.
 func (h *health) problems(ctx context.Context) (first []problem) {
 	all, err := h.app.store.Problems(ctx, "", maxWaiting)
 	if err != nil {

@@ -32,7 +32,7 @@ func TestHelp(t *testing.T) {
 		args string
 		has  []string
 		not  []string
-		most int // lines
+		most int // maximum number of lines
 	}{
 		{"--help", []string{"  mailtree reply 1 \"Yes, now.\"", "mailtree help all"}, []string{"doctor", "--store"}, 20},
 		{"help", []string{"  mailtree reply 1 \"Yes, now.\""}, []string{"doctor"}, 20},
@@ -60,7 +60,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestNamed checks which commands are built for a command line, and that the table has the commands' names.
+// TestNamed checks which commands are built for a command line, and that the table uses the commands' real names.
 func TestNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                onlyRoot,

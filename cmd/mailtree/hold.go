@@ -74,8 +74,8 @@ func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mc
 	})
 }
 
-// needPerson returns an error if an agent's session seems to run this command. what is the part of the error's text
-// that says what only users may do.
+// needPerson returns an error if an agent's session seems to run this command. what is the action that is reserved
+// for users, such as "hold agents".
 func (p *program) needPerson(what string) error {
 	why, err := p.agentsSession()
 	if err != nil || why == "" {
@@ -86,7 +86,7 @@ func (p *program) needPerson(what string) error {
 }
 
 // agentsSession returns the reason why this command seems to run in an agent's session, or "" if it does not. A user
-// in the terminal of an editor that agents also run in sets AGENT_NAME to their own name, as for the guard.
+// whose editor also runs agents sets AGENT_NAME to their own name in the editor's terminal, as for the guard.
 func (p *program) agentsSession() (why string, err error) {
 	me, err := p.me()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *program) agentsSession() (why string, err error) {
 	return "", nil
 }
 
-// heldLines returns a line for each agent that is held, with the command that ends the hold.
+// heldLines returns a line for each agent on hold, with the command that ends the hold.
 func heldLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	for i := range w.Held {
 		h := &w.Held[i]

@@ -211,8 +211,8 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 // byteOrderMark is the prefix that some programs add to text.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// tellServer reports an event to the server. If no server is running, the start of a session in a project starts one
-// in the background. Other events are dropped.
+// tellServer reports an event to the server. If no server is running and the event is the start of a session in a
+// project, tellServer starts a server in the background. Otherwise, it drops the event.
 func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver.HookAnswer, err error) {
 	ask := mcpserver.HookEvent{
 		Kind: string(e.Kind),
@@ -228,7 +228,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 		Paths: e.Edited(),
 		Asks:  e.Asks,
 	}
-	if e.Subagent { // a subagent's model gets no news
+	if e.Subagent { // a subagent is not notified
 		ask.Kind = mcpserver.HookSubagent
 	}
 	err = askServer(ctx, p.cfg, "hook", ask, &told)

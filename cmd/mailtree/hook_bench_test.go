@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkHook runs `mailtree hook claude` as a whole process when there is nothing to report, in a store of 10,000
-// messages. There is a server and no new mail, or the folder has no project (elsewhere), or there is no server (alone).
+// messages. The cases are a server without new mail, a folder without a project (elsewhere), and no server (alone).
 // For comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
 func BenchmarkHook(b *testing.B) {
 	n := 10_000

@@ -15,7 +15,7 @@ import (
 // checkEdit compares the files that a tool is about to change with the claims of other agents. It only reads files
 // and needs no server.
 func (p *program) checkEdit(e event.Event) event.Answer {
-	debug.SetGCPercent(-1) // the run needs a few megabytes; the limit that tuneMemory set still applies
+	debug.SetGCPercent(-1) // this run needs only a few megabytes, and tuneMemory's limit still applies
 	q := guard.Edit{
 		Store: p.cfg.Store,
 		Usual: p.usualStore(),
@@ -42,8 +42,8 @@ func editedFiles(e event.Event) (all []string) {
 	return all
 }
 
-// editor returns the agent that edits: the agent of the event's session or, if there is none, the agent named in the
-// client's environment. It returns "" if the project of the session's folder has neither agent.
+// editor returns the agent that makes the edit: the agent of the event's session or, if there is none, the agent
+// named in the client's environment. It returns "" if the project of the session's folder has neither agent.
 func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
 	switch {

@@ -110,7 +110,7 @@ func needLimit(c *cobra.Command, limit uint) error {
 	return nil
 }
 
-// uri returns the URI of the inbox as it was at a given time.
+// uri returns the URI of the resource that lists the inbox, with the given options.
 func (o *inboxOptions) uri(d *deskWork) string {
 	q := "?project=" + url.PathEscape(d.Slug) + "&limit=" + strconv.FormatUint(uint64(o.limit), 10)
 	for name, text := range map[string]string{"as_of": o.asOf, "since_ts": o.since, "cursor": o.cursor} {
@@ -160,8 +160,8 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow returns a message's row in a list of mail: marks, the row's name (see deskWork.number), age, urgency,
-// agents, subject.
+// deliveryRow returns a message's row in a list of mail. Its cells are the marks, the row's name (see
+// deskWork.number), the age, the urgency, the agents and the subject.
 func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	who := d.people("", []string{m.From})
 	if m.Kind == index.KindSent {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKeepInherited checks that descriptors that this program inherited are not inherited by the programs that it
-// starts.
+// TestKeepInherited checks that this program does not pass inherited descriptors on to the programs that it starts.
 func TestKeepInherited(t *testing.T) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], 0); err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// smallInit is how many bytes the initializers of any package may allocate.
+// smallInit is how many bytes the initializers of most packages may allocate.
 const smallInit = 4 << 10
 
 // largeInits lists the packages whose initializers may allocate more, in KiB. Each process runs them, even the hook

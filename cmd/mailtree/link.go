@@ -222,9 +222,9 @@ func isGone(dir string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// findClone asks the server for a project that has another clone of the folder's repository, if the folder has no
-// project yet. The server notes the folder in the map of folders. findClone returns errors from the server, and nil
-// if there is no such project.
+// findClone looks for a project whose code base is another clone of the folder's repository. It does so only if the
+// folder has no project yet. The server searches, and notes the folder in the map of folders. findClone returns
+// errors from the server, and nil if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
 	if err == nil {

@@ -101,7 +101,7 @@ type logPrinter struct {
 	day   string // the day of the last printed entry
 }
 
-// deeds maps a verb to the log's word for it, if that word is not the verb itself.
+// deeds maps verbs to the words that the log shows for them, if those differ.
 var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
@@ -170,7 +170,7 @@ func about(e *history.Entry) (what, to string) {
 	if e.Summary == e.Who { // an agent without a program and a model was created
 		return "", ""
 	}
-	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // sent only to blind recipients
+	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // a message sent only to bcc recipients
 	if !found {
 		what = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(e.Summary, e.Who+" "), e.ID))
 	}

@@ -18,8 +18,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program except for signals. It returns 0 on success, otherwise one of the exit statuses in
-// desk.go.
+// run is the whole program except for signal handling. It returns 0 on success, and otherwise one of the exit
+// statuses in desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std, named(args))

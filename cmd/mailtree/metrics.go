@@ -20,8 +20,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// metrics answers GET /metrics in the Prometheus text format. It returns the counters since the start, and the same
-// current state as /health. See docs/settings.md, "Metrics".
+// metrics answers GET /metrics in the Prometheus text format. The answer contains the counters since the server's
+// start, and the same current state as /health. See docs/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
@@ -42,7 +42,7 @@ func newMetrics() *metrics {
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
-	m.latency.histogram() // shown before the first delivery
+	m.latency.histogram() // so that the metric is shown before the first delivery
 	return m
 }
 
@@ -111,7 +111,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	m.calls.counter("outcome", outcome, "tool", tool, "toolset", toolset).Inc()
 }
 
-// handler serves these metrics, and those of the process and of Go.
+// handler serves these metrics, together with those of the process and of the Go runtime.
 func (m *metrics) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -18,8 +18,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// TestMonitoring checks that the dashboard and the alert rules can be parsed, and that the server has each metric
-// that they, or the table of metrics for users, contain.
+// TestMonitoring checks that the dashboard and the alert rules can be parsed. It also checks that the server provides
+// each metric that appears in them or in the table of metrics in the documentation.
 func TestMonitoring(t *testing.T) {
 	t.Parallel()
 	has := servedMetrics(t)
@@ -49,7 +49,7 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// servedMetrics returns the names of the metrics that a server with some mail returns.
+// servedMetrics returns the names of the metrics that a server with some mail provides.
 func servedMetrics(t *testing.T) (names []string) {
 	t.Helper()
 	cfg, err := loadConfig(pflag.NewFlagSet("", pflag.ContinueOnError), []string{"MCP_MAIL_STORE=" + t.TempDir()}, "", os.UserHomeDir)

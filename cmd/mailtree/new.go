@@ -135,13 +135,13 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the user an agent of a project, so that the other agents can write to the user. It reports this to the
-// user.
+// join makes the user an agent of a project, so that other agents can write to the user. A remark tells the user
+// about it.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }
 
-// tellProject prints a project's names, and whether it is new.
+// tellProject prints a project's slug and path, and whether the project is new.
 func (p *program) tellProject(made mcpserver.MadeProject) {
 	how := "project %s already exists: %s\n"
 	if made.Created {
@@ -160,7 +160,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// movedLine returns a line that reports that a code base was moved here, and how to link it.
+// movedLine returns a line that says that a code base was moved here, and how to link it.
 func movedLine(from string) string {
 	return fmt.Sprintf("%s was at %s, which is gone. If you moved it here, run `mailtree link %s`",
 		cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))

@@ -31,7 +31,7 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to notify agents about their mail, and prints the agents that the server notified. With
+// nudge asks the server to notify agents about their mail, and prints for each agent whether it was notified. With
 // watch, it continues until ctx ends, and connects to the next server when a server exits.
 func (p *program) nudge(ctx context.Context, watch bool) error {
 	said := 0
@@ -72,7 +72,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // for wakes by the server itself: types in tmux if NUDGE=tmux
+	own wake.By // for the server's own wakes: types into tmux if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {

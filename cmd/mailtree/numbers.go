@@ -26,7 +26,7 @@ import (
 // numbers instead of ids. They also accept the names of messages in a thread that was shown after the list, such as
 // 3a and 3b for the thread in row 3.
 
-// rowNumber matches a row number. The list may have fewer rows.
+// rowNumber matches any possible row number. The list may have fewer rows.
 var rowNumber = lazy.Regexp(`^[0-9]{1,3}$`)
 
 // rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, followed by
@@ -36,13 +36,13 @@ var rowLetter = lazy.Regexp(`^([0-9]{0,3})[a-z]{1,2}$`)
 // maxNumbered is the largest number that a row can have.
 const maxNumbered = 999
 
-// oldList is the age at which a terminal's list is removed. Shells seldom live longer.
+// oldList is the age at which a terminal's list is removed. Few shells run for that long.
 const oldList = 7 * 24 * time.Hour
 
 // lastList is the list that a terminal showed last.
 type lastList struct {
-	Project string   `json:"project"` // its slug
-	IDs     []string `json:"ids"`     // the ids of the rows, starting with row 1
+	Project string   `json:"project"` // the project's slug
+	IDs     []string `json:"ids"`     // the ids of the rows' messages, starting with row 1
 
 	// Threads contains the ids of the threads if plain `mailtree` printed this list. In that case, IDs contains each
 	// thread's waiting message.
@@ -56,7 +56,7 @@ type lastList struct {
 	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
 }
 
-// projectOf returns the project of the row with this index, which starts at 0.
+// projectOf returns the project of the row at a zero-based index.
 func (l *lastList) projectOf(row int) string {
 	if row < len(l.Projects) {
 		return l.Projects[row]
@@ -64,14 +64,14 @@ func (l *lastList) projectOf(row int) string {
 	return l.Project
 }
 
-// nextPage is the position at which a list that was too long for one page continues.
+// nextPage is the position at which to continue a list that was too long for one page.
 type nextPage struct {
 	Command string `json:"command"`
 	Project string `json:"project"`
 	Cursor  string `json:"cursor"`
 }
 
-// addMoreFlags adds to c the flags that continue a list, which set cursor and the project in f.
+// addMoreFlags adds to c the flags that continue a list. They set cursor and the project in f.
 func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
 	c.Flags().StringVar(cursor, "cursor", "", "for scripts: continue where the list with this next_cursor ended")
 	more := c.Flags().Bool("more", false, "continue the list that this terminal shows")
@@ -92,7 +92,7 @@ func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
 	}
 }
 
-// tellMore returns the line that says how to continue a list of the command. It returns "" if the cursor is "".
+// tellMore returns the line that says how to continue the list that a command printed, or "" if cursor is "".
 func (d *deskWork) tellMore(command, cursor string) string {
 	if cursor == "" {
 		return ""
@@ -110,8 +110,8 @@ func (d *deskWork) tellMore(command, cursor string) string {
 // openedThread is a thread that the terminal has shown.
 type openedThread struct {
 	Project string   `json:"project"`
-	Row     string   `json:"row,omitempty"` // the number of its row in the list; "" if it was not in the list
-	IDs     []string `json:"ids"`           // its messages, starting with the message a
+	Row     string   `json:"row,omitempty"` // the number of the thread's row; "" if it was not in the list
+	IDs     []string `json:"ids"`           // the thread's messages, starting with message a
 }
 
 // called returns the message with this name, such as 3b, and its project.
@@ -126,7 +126,7 @@ func (l *lastList) called(name string) (project, id string, ok bool) {
 	return "", "", false
 }
 
-// maxLettered is the maximum number of messages in a thread that have a name.
+// maxLettered is the maximum number of messages in a thread that can have a name.
 const maxLettered = 26 + 26*26
 
 // letters returns the letters of the message at index i of a thread: a to z, then aa to zz.
@@ -139,8 +139,8 @@ func letters(i int) string {
 	return all[i/len(all):i/len(all)+1] + all[i%len(all):i%len(all)+1]
 }
 
-// stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not say
-// where it is.
+// stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not
+// specify one.
 func (p *program) stateFolder() string {
 	state := p.variable("XDG_STATE_HOME")
 	if home := p.variable("HOME"); state == "" && home != "" {
@@ -153,8 +153,8 @@ func (p *program) stateFolder() string {
 }
 
 // listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
-// login session has its own file. The file is below the user's XDG_STATE_HOME. The user need not be the OS user who
-// runs the server.
+// login session has its own file. The file is below the user's XDG_STATE_HOME and not in the store, because the user
+// need not be the OS user who runs the server.
 func (p *program) listFile() string {
 	state := p.stateFolder()
 	if state == "" {
@@ -311,7 +311,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	return named, nil
 }
 
-// row returns the number in arg if the list, which is stored in file, has a row with that number.
+// row returns the number in arg. It returns an error if the list, which is stored in file, has no such row.
 func (l *lastList) row(file, arg string) (int, error) {
 	n, _ := strconv.Atoi(arg)
 	switch {

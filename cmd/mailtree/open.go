@@ -69,7 +69,7 @@ func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.
 	return made, err
 }
 
-// browse shows a URL in the user's browser.
+// browse opens a URL in the user's browser.
 func browse(ctx context.Context, url string) error {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {
@@ -78,7 +78,7 @@ func browse(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, opener, url).Run()
 }
 
-// newPage creates the page. For a reader without a session, the page shows the mail of the user who started the
+// newPage creates the page. To readers who are not signed in, the page shows the mail of the user who started the
 // server.
 func newPage(p *program, a *app, w *waker) *page.Page {
 	me, err := p.me()

@@ -22,13 +22,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// smtpPeer is a mail server that accepts and keeps everything. If hold is set, it does not answer after a message.
+// smtpPeer is a mail server that accepts and keeps all mail. If hold is set, it receives messages but does not
+// respond.
 type smtpPeer struct {
 	address string
 
 	mu    sync.Mutex
 	taken [][]byte
-	hold  chan struct{} // closed by the test; nil: it answers
+	hold  chan struct{} // closed by the test; nil: the server responds
 }
 
 func newPeer(t *testing.T) *smtpPeer {

@@ -10,7 +10,7 @@ import (
 
 // projectPath is what `mailtree path --json` prints.
 type projectPath struct {
-	Project string `json:"project"` // its slug
+	Project string `json:"project"` // the project's slug
 	Path    string `json:"path"`
 }
 

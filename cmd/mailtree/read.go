@@ -177,7 +177,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// sender returns a message's sender, and who vouches for the sender. For verified messages of the server itself, it
+// sender returns a message's sender, and who vouches for the sender. For verified messages from the server itself, it
 // returns only the sender.
 func sender(m *mail.Message) string {
 	if m.Verified && format.ServerName(m.From) {

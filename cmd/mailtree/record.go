@@ -15,10 +15,10 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// inProjects is like atDesk, for all projects if all is set. In that case, d has no project.
+// inProjects is like atDesk, but for all projects if all is set. In that case, d has no project.
 func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(ctx context.Context, d *deskWork) error) error {
 	if !all {
-		return p.atDesk(c.Context(), f, nobodys, nil, do) // creates no agent
+		return p.atDesk(c.Context(), f, nobodys, nil, do) // does not create an agent
 	}
 	if f.project != "" {
 		return usageError(c, errors.New("--all and --project cannot be used together"))
@@ -26,7 +26,7 @@ func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(c
 	return p.atStore(c.Context(), f.json, do)
 }
 
-// verbIn returns the address of a verb that runs in d's project or, if d has none, in all projects.
+// verbIn returns the name of a verb that runs in d's project or, if d has none, in all projects.
 func (d *deskWork) verbIn(verb string) string {
 	if d.Slug == "" {
 		return verb
@@ -177,8 +177,8 @@ func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows 
 	return rows
 }
 
-// sinceLine returns a line with the numbers of decisions made and threads closed since the user last looked, or "" if
-// there are none.
+// sinceLine returns a line with the numbers of decisions that were made and threads that were closed since the user
+// last looked, or "" if there are none.
 func sinceLine(d *deskWork, u *maildir.CatchUp) string {
 	var parts []string
 	if n := len(u.Decisions); n > 0 {

@@ -21,8 +21,8 @@ type program struct {
 	env []string
 	cfg *config
 
-	background bool   // for serve
-	step       string // for a command whose operations are undone together by a single undo: see format.InStep
+	background bool   // set by `mailtree serve --background`
+	step       string // for a command whose operations a single undo undoes together: see format.InStep
 }
 
 // remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
@@ -31,7 +31,7 @@ func (p *program) remark(format string, a ...any) {
 }
 
 // goesOn lists the commands that, with their subcommands, need no setting except the store. A commit, a client's turn
-// or a starting shell must not fail because HOST or PORT means something else in its environment.
+// or a shell's startup must not fail because HOST or PORT means something else in its environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
@@ -81,8 +81,8 @@ var groups = []struct {
 	}},
 }
 
-// These values replace a command's name. With everyCommand, package cobra finds the command, for example if flags
-// come before the command's name.
+// Values that take the place of a command's name. With everyCommand, all commands are built, and package cobra finds
+// the right one, for example if flags come before the command's name.
 const (
 	everyCommand = ""
 	onlyRoot     = "-"
@@ -95,7 +95,7 @@ func named(args []string) string {
 	isHelp := func(arg string) bool { return arg == "-h" || arg == "--help" }
 	switch {
 	case slices.ContainsFunc(args, isHelp) && isFlag(args[0]):
-		return everyCommand // the help of the root command lists commands
+		return everyCommand // so that the help of the root command lists the commands
 	case !slices.ContainsFunc(args, func(arg string) bool { return !isFlag(arg) }):
 		return onlyRoot
 	case isFlag(args[0]):
@@ -243,7 +243,7 @@ type usage struct {
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
 
-// flagError returns an error of the flag parser in this program's own words.
+// flagError rewords an error of the flag parser in this program's own words.
 func flagError(err error) error {
 	var wrong *pflag.InvalidValueError
 	var alone *pflag.ValueRequiredError

@@ -8,8 +8,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdDNS serves DNS records and makes the program use that server. `dns FILE` serves the lines of the file that contain
-// " IN ". If FILE is stdout, the file is the output of the last command. A second dns command replaces the first.
+// cmdDNS implements `dns FILE`. It serves the DNS records in the file, which are the lines that contain " IN ", and
+// makes the program use that name server. FILE may be stdout, the output of the last command. A second dns replaces
+// the first.
 func cmdDNS(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: dns FILE")

@@ -27,15 +27,15 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestMain makes the test binary the real program when a script runs `mailtree`.
+// TestMain makes the test binary act as the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
 	waits.Parallel()
 	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // even a slow script can cancel answers
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
-// TestScripts runs every script below fixtures/scripts with the real program. After each script, the live index equals
-// a rebuilt one. Every repository in the store passes git fsck and has no uncommitted changes.
+// TestScripts runs every script below fixtures/scripts with the real program. After each script, the live index must
+// equal a rebuilt one, and every repository must pass git fsck and have no uncommitted changes.
 func TestScripts(t *testing.T) {
 	p := scripts
 	p.Dir = "../../fixtures/scripts"
@@ -93,7 +93,7 @@ var scripts = testscript.Params{
 	},
 }
 
-// canMountFUSE tries to mount on a folder.
+// canMountFUSE reports whether a FUSE file system can be mounted on a folder.
 func canMountFUSE(dir string) bool {
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
@@ -169,11 +169,12 @@ func (s *server) end(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// of returns the script's server and its testing.TB.
+// of returns the script's server.
 func of(ts *testscript.TestScript) *server { return ts.Value(serverKey{}).(*server) }
 
-// cmdServe implements `serve [flags]`. It starts the server and waits until it prints its address, which is then in
-// $URL. If $FILES is set, the server may have that many descriptors. If $SERVER_PATH is set, it is the server's $PATH.
+// cmdServe implements `serve [flags]`. It starts the server, waits until the server prints its address, and sets $URL
+// to that address. If $FILES is set, it limits the server to that many descriptors. If $SERVER_PATH is set, it is the
+// server's $PATH.
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	exe, err := exec.LookPath("mailtree")
@@ -208,8 +209,8 @@ func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("the server did not start: %s", ts.ReadFile("serve.log"))
 }
 
-// cmdHalt implements `halt`. It waits until the server has indexed all files, because a script may just have edited
-// one, and interrupts the server, which must exit successfully. The store must then be sound.
+// cmdHalt implements `halt`. It waits until the server has indexed all files, because the script may have just edited
+// some. Then it interrupts the server, which must exit successfully. The store must then be sound.
 func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	exe, err := exec.LookPath("mailtree")
 	ts.Check(err)
@@ -222,7 +223,7 @@ func cmdHalt(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// cmdCrash implements `crash`. It kills the server without a chance to clean up.
+// cmdCrash implements `crash`. It kills the server without giving it a chance to clean up.
 func cmdCrash(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Process.Kill()
@@ -243,7 +244,7 @@ func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// cmdFailed implements `failed`. It waits until the server exits by itself, which must be with status 1.
+// cmdFailed implements `failed`. It waits until the server exits by itself, and checks that the exit status is 1.
 func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Wait()
@@ -253,8 +254,8 @@ func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s.cmd = nil
 }
 
-// checkStore checks I2 and I6 on the store of a stopped server. It first commits any changes that the server had no
-// time to commit and left to the next server.
+// checkStore checks invariants I2 and I6 on the store of a stopped server. It first commits any changes that the
+// server had no time to commit and left to the next server.
 func checkStore(ts *testscript.TestScript) {
 	ts.Check(ts.Exec("mailtree", "index", "verify"))
 	repos, err := filepath.Glob(filepath.Join(ts.Getenv("MCP_MAIL_STORE"), "projects", "*", "repo"))
@@ -271,7 +272,7 @@ func checkStore(ts *testscript.TestScript) {
 	}
 }
 
-// left returns what git status reports about the files of a repository. The result is empty if everything is committed.
+// left returns the output of git status for a repository. The output is empty if everything is committed.
 func left(ts *testscript.TestScript, repo string) string {
 	ts.Check(ts.Exec("git", "-C", repo, "status", "--porcelain"))
 	return ts.ReadFile("stdout")
@@ -338,7 +339,7 @@ func cmdTree(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// cmdReleased implements `released`. It stops the server that a command has started, if a server has the store. The
+// cmdReleased implements `released`. It stops the server that a command has started, if it is still running. The
 // store must then be sound.
 func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 	if storedir.Held(ts.Getenv("MCP_MAIL_STORE")) {
@@ -348,8 +349,8 @@ func cmdReleased(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // cmdUnused implements `unused`. It waits until a server that a command has started exits because no client uses it.
-// The store must then be sound. The server must have been started with a short $IDLE, but one that is longer than a
-// second. Otherwise, the server may exit between two connections of one command.
+// The store must then be sound. The server must have been started with a short $IDLE, which must still be longer than
+// a second. Otherwise, the server may exit between two connections of one command.
 func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	waits.Until(ts.Value(desktopKey{}).(*desktop).t, "no process has the store", func() bool { return !storedir.Held(ts.Getenv("MCP_MAIL_STORE")) })
 	checkStore(ts)
@@ -406,10 +407,10 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 
 // cmdSettled implements `settled`. It waits until everything in $TREE is committed.
 func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
-	// After a slow commit, the next commit waits.
+	// The server delays its next commit after a slow one.
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		status := exec.Command("git", "--no-optional-locks", "-C", ts.Getenv("TREE"), "status", "--porcelain")
-		if ts.Getenv("SERVER_PATH") != "" { // there is no index, and the server would remove one
+		if ts.Getenv("SERVER_PATH") != "" { // without git, the server keeps no Git index, and would remove one
 			status.Env = append(os.Environ(), "GIT_INDEX_FILE="+ts.MkAbs("settled.index"))
 			read := exec.Command("git", "-C", ts.Getenv("TREE"), "read-tree", "HEAD")
 			read.Env = status.Env

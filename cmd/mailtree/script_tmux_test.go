@@ -82,7 +82,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, shell.Text())
 }
 
-// shellOf returns the terminal of the script. It starts a shell there, if none is running yet.
+// shellOf returns the terminal of the script. If no shell is running there yet, shellOf starts one.
 func shellOf(ts *testscript.TestScript) *tmuxtest.Screen {
 	d := ts.Value(desktopKey{}).(*desktop)
 	if d.shell == nil {
@@ -92,8 +92,8 @@ func shellOf(ts *testscript.TestScript) *tmuxtest.Screen {
 	return d.shell
 }
 
-// cmdStart implements `start LINE TEXT`. It is like terminal, for a program that uses the whole screen, of 80 columns
-// and 24 lines. The program continues.
+// cmdStart implements `start LINE TEXT`. It is like terminal, but for a full-screen program, in a terminal of 80
+// columns and 24 lines. It does not wait for the program to exit.
 func cmdStart(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	shell.Resize(80, 24)

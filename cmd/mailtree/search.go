@@ -64,7 +64,7 @@ func searchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// byThread moves the hits of each thread to the position of the thread's first hit. Otherwise, it keeps the order.
+// byThread moves the hits of each thread up to the position of the thread's first hit.
 func byThread(hits []mail.Hit) {
 	first := map[string]int{}
 	for i := range hits {
@@ -78,8 +78,7 @@ func byThread(hits []mail.Hit) {
 // threadOf returns the id of the thread that a hit belongs to.
 func threadOf(hit *mail.Hit) string { return cmp.Or(hit.ThreadID, hit.ID) }
 
-// sinceThen returns a query that finds only those messages of the given query that were sent after a time. If after
-// is "", it returns the query unchanged.
+// sinceThen narrows a query to messages that were sent after a time. If after is "", it returns the query unchanged.
 func sinceThen(query, after string) string {
 	if after == "" {
 		return query
@@ -107,7 +106,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 		for i, name := range d.number(ids) {
 			hit := &h.Hits[i]
 			about := strings.TrimPrefix(hit.Subject, "Re: ")
-			if thread != "" && hit.ThreadID == thread && about == subject { // the row above shows it
+			if thread != "" && hit.ThreadID == thread && about == subject { // the row above already shows it
 				about = ""
 			} else {
 				thread, subject, about = hit.ThreadID, about, hit.Subject

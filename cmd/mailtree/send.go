@@ -92,15 +92,15 @@ func replyCommand(p *program) *cobra.Command {
 // sendOptions are the arguments and flags of `send` and `reply`.
 type sendOptions struct {
 	tool                        string
-	text                        *string // nil: not on the command line
-	word                        string  // the last argument, if it may be the text or an agent
+	text                        *string // the text from the command line; nil: none
+	word                        string  // the last argument, if it may be the text or the name of an agent
 	from                        string  // the sending agent, by name or address; "": the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
-	audience                    maildir.Audience // for a reply without to
-	sent                        func(*mail.Sent) // is called with the answer; nil: the answer is printed
+	audience                    maildir.Audience // who gets a reply for which the user gave no recipients
+	sent                        func(*mail.Sent) // called with the answer; nil: the answer is printed
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -211,7 +211,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// takeWord makes the last argument the text if it is a single word that does not resemble an agent's name.
+// takeWord treats the last argument as the text if it is a single word that does not resemble an agent's name.
 func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) error {
 	if o.word == "" || strings.Contains(o.word, "@") {
 		return nil
@@ -227,8 +227,8 @@ func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) er
 	})
 }
 
-// noText returns the error for a message without text. Any of the arguments that were treated as agents may be the
-// text.
+// noText returns the error for a message without text. The text may be among the arguments that were treated as
+// agents.
 func noText(to []string, id string) error {
 	how := "put the text last, or pass it with -m"
 	switch {
@@ -262,7 +262,7 @@ func ids(id string) []string {
 	return []string{id}
 }
 
-// draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message to be
+// draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message being
 // answered. It also stores the project in f, because a row number could mean another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
@@ -299,7 +299,7 @@ func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Env
 	if ask.Audience == "" || len(ask.To) > 0 || err == nil {
 		return e, err
 	}
-	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // the sender can be reached, so another recipient cannot
+	if ask.Audience = ""; d.Ask(ctx, prepare, ask, e) == nil { // a reply to the sender alone would work
 		err = fmt.Errorf("%w To reply only to the sender, use --only", err)
 	}
 	return nil, err
@@ -364,7 +364,7 @@ func (o *sendOptions) args(ctx context.Context, p *program, d *deskWork, body st
 	return a, nil
 }
 
-// everybodyElse lists the project's agents except the user's.
+// everybodyElse lists all agents in the project except the one that represents the user.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

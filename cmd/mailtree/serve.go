@@ -26,14 +26,14 @@ import (
 	"mailtree/notify"
 )
 
-// grace is how long a server may take to answer.
+// grace is how long a server may take to respond.
 const grace = 5 * time.Second
 
-// When the server is asked to stop, all these time limits begin at once. The rest of stopTime is for closing files.
+// These time limits all start when the server is asked to stop. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
-	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push what is left
-	partsGrace   = 5 * time.Second                 // for everything that needs the store; then the process exits anyway
+	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
+	partsGrace   = 5 * time.Second                 // for everything that needs the store; the process then exits anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -79,8 +79,8 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the store and, for a server in the foreground, the port. A server in the background that already
-// serves this store yields both to a server in the foreground. If a server in the foreground has the port, openServed
+// openServed opens the store and, for a server in the foreground, the port. A background server that already serves
+// this store gives up both for a server in the foreground. If a server in the foreground has the port, openServed
 // returns an error that reports that server. If the port cannot be opened for another reason, openServed does not
 // touch the running server.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
@@ -142,7 +142,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// When the server stops, everything stops concurrently, except the store, which stops last: see partsGrace.
+	// When the server stops, all parts stop concurrently, except the store, which stops last: see partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -272,7 +272,7 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 	return cfg
 }
 
-// Reasons for which a server stops itself.
+// Reasons why a server stops itself.
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: start the server again, " +
 		"which rebuilds the index from the files")
@@ -305,8 +305,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets recreates sockets whose file was removed or replaced. It logs a failure only once, until the socket is
-// back. blocked contains the sockets whose failure has been logged.
+// renewSockets recreates sockets whose file was removed or replaced. It logs a socket's failure only once, until the
+// socket works again. blocked contains the sockets whose failure has been logged.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -318,7 +318,7 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store as soon as no other process has it: see taking.
+// takeStore opens the store as soon as no other process has it open: see taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	err = p.taking(ctx, func() (err error) {
@@ -340,7 +340,7 @@ func serves(ctx context.Context, cfg *config) bool {
 	return err == nil
 }
 
-// stopIdle stops a server in the background that clients no longer use.
+// stopIdle stops a background server once no client uses it.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
 		a.log.Info("no client is connected anymore")
@@ -348,7 +348,7 @@ func (a *app) stopIdle(ctx context.Context, stop func()) {
 	}
 }
 
-// part is a part of the server that ends before the store does.
+// part is a part of the server that must end before the store is closed.
 type part struct {
 	what string // the part's name, in the plural
 	wg   *sync.WaitGroup

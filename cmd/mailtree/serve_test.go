@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestRenewSockets checks that an obstacle in a removed socket's place is reported once. It is reported again if it
-// disappears and comes back.
+// TestRenewSockets checks that a removed socket that cannot be recreated, because something is in its place, is
+// reported once. It is reported again only if the obstacle disappears and comes back.
 func TestRenewSockets(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

@@ -82,7 +82,7 @@ func setupCommand(p *program) *cobra.Command {
 
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
-	json                               bool // with check
+	json                               bool // only with check
 	user, project                      bool
 	noHooks, instructions, http, allow bool
 
@@ -90,7 +90,7 @@ type setupOptions struct {
 	plugin  string // the folder for the plugins
 }
 
-// makesProject reports whether setup creates a project for the code base. Without a project, hooks are silent.
+// makesProject reports whether setup creates a project for the code base. Without a project, hooks do nothing.
 func (o setupOptions) makesProject(args []string) bool {
 	return o.project && len(args) == 1 && !o.list && !o.check && !o.print && !o.dryRun && !o.remove
 }
@@ -125,7 +125,7 @@ func clientNames() (names []string) {
 	return names
 }
 
-// setup runs `mailtree setup`. Errors contain the file and what to do.
+// setup runs `mailtree setup`. Errors name the file and tell the user what to do.
 func (p *program) setup(ctx context.Context, o setupOptions, args []string) error {
 	at, err := p.clientSite()
 	if err != nil {
@@ -232,7 +232,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	return nil
 }
 
-// namedStore returns the store if it is not the default store. In that case, commands have to specify the store.
+// namedStore returns the store that commands have to specify, or "" if it is the default store.
 func (p *program) namedStore() string {
 	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
 		return ""
@@ -260,7 +260,7 @@ func cannotWrite(c *clients.Change, err error) error {
 	return err
 }
 
-// whatToDo adds to an error from setup what the user can do about it.
+// whatToDo adds advice for the user to an error from setup.
 func whatToDo(err error, s clients.Setup) error {
 	var syntax *clients.SyntaxError
 	advice := ""
@@ -317,7 +317,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	return siteOf(at, dir)
 }
 
-// siteOf returns the site with the code base that a folder is in.
+// siteOf returns a copy of at for the code base that contains the folder.
 func siteOf(at clients.Site, dir string) (_ clients.Site, err error) {
 	if at.Dir, err = codeBase(dir); err == nil {
 		at.Git, _, err = repo.GitFolders(at.Dir)
@@ -339,7 +339,7 @@ func codeBase(dir string) (top string, err error) {
 	return top, nil
 }
 
-// projectMissing returns a sentence if hooks are silent in this code base because it has no project yet. It returns
+// projectMissing returns a sentence if hooks do nothing in this code base because it has no project yet. It returns
 // "" if there is a project, or if the folder is not a code base.
 func (p *program) projectMissing(at clients.Site) string {
 	if tree, err := repo.WorkTree(at.Dir); err != nil || tree == "" {
@@ -412,7 +412,7 @@ func onLoopback(address string) bool {
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
-// whyTransport explains what the entry's transport means while no server is running, for example after a reboot.
+// whyTransport explains how the entry's transport behaves while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
 		return "The client connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at " +
@@ -518,8 +518,8 @@ func setupAgain(c clients.Client, http bool) string {
 	return "mailtree setup " + c.Name
 }
 
-// asksForTools returns a warning that a woken turn stops if the client asks the user about each tool call. http is
-// set if the client's entry contains an address.
+// asksForTools returns a warning: if the client asks the user about each tool call, a turn that mail has started
+// waits for the user's answer. http is set if the client's entry contains an address.
 func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
 		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"

@@ -70,8 +70,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello returns what the bridge tells the server about where it is running. It returns an error if the system does not
-// provide this information.
+// hello returns the facts that this process reports to the server about itself, such as its folder. It returns an
+// error if the system does not provide them.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

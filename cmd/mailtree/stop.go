@@ -41,7 +41,7 @@ func stopCommand(p *program) *cobra.Command {
 const longestStop = 30 * time.Second
 
 // stop stops the server, and returns when the server has exited. A server that is starting or stopping holds the
-// store but does not answer. In that case, stop asks again until the server answers or has exited.
+// store's lock but does not answer. In that case, stop asks again until the server answers or has exited.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()
@@ -67,7 +67,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 	}
 }
 
-// awaitEnd returns when no process holds the store anymore.
+// awaitEnd returns when no process holds the store's lock anymore.
 func (p *program) awaitEnd(ctx context.Context, process int) error {
 	for storedir.Held(p.cfg.Store) {
 		select {

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestStopOfEndingServer checks that stop waits for a server that holds the store but no longer answers, like a
-// server that is shutting down.
+// TestStopOfEndingServer checks that stop waits for a server that holds the store's lock but no longer answers, as a
+// server does while it shuts down.
 func TestStopOfEndingServer(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

@@ -58,7 +58,7 @@ func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
 	return s
 }
 
-// end ends the server: cleanly with os.Interrupt, immediately with os.Kill.
+// end ends the server: cleanly if how is os.Interrupt, immediately if how is os.Kill.
 func (s *benchServer) end(b *testing.B, how os.Signal) {
 	b.Helper()
 	s.cmd.Process.Signal(how)
@@ -77,7 +77,7 @@ func (s *benchServer) agents(b *testing.B, n int) {
 	}
 }
 
-// benchUse is what a server has used, including the processes that it has waited for.
+// benchUse is a server's resource usage, including that of the child processes that it has waited on.
 type benchUse struct {
 	cpu     time.Duration
 	written int64 // bytes written to disks
@@ -134,10 +134,10 @@ func realSends(addr string, n int) (all [][]byte) {
 	return all
 }
 
-// BenchmarkSustained makes b.N thousand durable sends by 64 clients without a pause, on a new store. It measures the
-// cost of a send, whether the last sends are as fast as the first, and how far the history falls behind. Afterwards, it
-// measures how long a start takes, after a clean stop and after a kill. Processor time and bytes include the git
-// processes.
+// BenchmarkSustained sends b.N thousand durable messages from 64 clients without a pause, on a new store. It measures
+// the cost of a send, whether the last sends are as fast as the first, and how far the history falls behind.
+// Afterwards, it measures how long a start takes, after a clean stop and after a kill. Processor time and bytes
+// include the git processes.
 func BenchmarkSustained(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -173,8 +173,8 @@ func BenchmarkSustained(b *testing.B) {
 	}
 	b.ReportMetric(float64(folderSize(filepath.Join(bulk.Repo(store), ".git")))/1000/sent, "git-kB/send")
 	s.end(b, os.Interrupt)
-	// Measure the folder at rest: while the server runs, SQLite's log takes up to 32 MB more, however much mail there
-	// is.
+	// Measure the folder at rest: while the server runs, SQLite's log adds up to 32 MB, regardless of the amount of
+	// mail.
 	b.ReportMetric(float64(folderSize(filepath.Join(store, "index")))/float64(folderSize(filepath.Join(bulk.Repo(store), "messages"))), "index/messages")
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "start-s")
@@ -223,9 +223,9 @@ func BenchmarkMixed(b *testing.B) {
 	b.ReportMetric(float64(after.written-before.written)/1000/float64(len(each)), "kB/op")
 }
 
-// BenchmarkIdle measures what a server uses with twenty projects, forty agents that are waiting for mail in long polls,
-// and five bridges. First, nothing happens for b.N times six seconds. Then, for the same time, the benchmark sends two
-// messages per second and reads them.
+// BenchmarkIdle measures the resources that a server uses with twenty projects, forty agents that are waiting for
+// mail in long polls, and five bridges. First, nothing happens for b.N times six seconds. Then, for the same time,
+// the benchmark sends two messages per second and reads them.
 func BenchmarkIdle(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -286,7 +286,7 @@ func BenchmarkIdle(b *testing.B) {
 // idleClients are connections that are not in use at the moment.
 type idleClients chan *bulk.Client
 
-// timed returns how long a request takes on a connection that is used for nothing else at the time.
+// timed returns how long a request takes on a connection that nothing else uses at that time.
 func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Duration {
 	var c *bulk.Client
 	select {
@@ -343,7 +343,7 @@ type sendWatch struct {
 	rates chan []float64
 }
 
-// mark is the number of sends that had been answered at a certain time.
+// mark records how many sends had been answered at a certain time.
 type mark struct {
 	at   time.Time
 	sent int64

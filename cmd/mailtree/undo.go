@@ -121,7 +121,7 @@ func (d *deskWork) tellQueued(slugs []string, how string) {
 	}
 }
 
-// tellOutside prints the recipients at other domains, who keep what was sent to them.
+// tellOutside prints the recipients at other domains, whose copies cannot be recalled.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s was already sent to %s and cannot be recalled\n", what, listNames(addresses))

@@ -241,7 +241,7 @@ func (u *uninstall) clients(at clients.Site, dirs []string, noted []installed.En
 	}
 }
 
-// client removes what one setup wrote, unless it was written for another store.
+// client removes what `mailtree setup` wrote for s, unless it was written for another store.
 func (u *uninstall) client(s clients.Setup) {
 	uses, err := s.Uses()
 	switch {
@@ -371,14 +371,14 @@ func isLink(name string) bool {
 	return err == nil && fi.Mode()&fs.ModeSymlink != 0
 }
 
-// lists removes the lists of row numbers.
+// lists removes the folder that stores each terminal's last list.
 func (u *uninstall) lists() {
 	if state := u.p.stateFolder(); state != "" {
 		u.remove(state, os.RemoveAll)
 	}
 }
 
-// tellRest prints what the command does not remove, or cannot know about.
+// tellRest lists what the command keeps, and what it cannot find.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))

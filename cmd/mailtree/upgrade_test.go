@@ -11,11 +11,11 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// olderEnv contains the path of a program that was built from an older commit. .ci/campaign builds it.
+// olderEnv is the environment variable with the path of an older program, which .ci/campaign builds.
 const olderEnv = "MAILTREE_OLDER"
 
-// TestUpgrade starts this program on a store to which an older program was writing when it was killed. This program
-// keeps everything that was confirmed.
+// TestUpgrade checks that this version keeps everything that an older version had reported as done. The older version
+// was killed while it was writing to the store.
 func TestUpgrade(t *testing.T) {
 	u := newUpgrade(t)
 	u.d.program = u.older
@@ -27,8 +27,8 @@ func TestUpgrade(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeBack runs an older version of the program on a store that this version has written. The older program
-// either refuses to start, or keeps everything that was confirmed. After that, this program also keeps everything.
+// TestUpgradeBack checks a downgrade: an older version either refuses to start on a store that this version has
+// written, or keeps everything that was reported as done. When this version runs again, it also has everything.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -46,7 +46,7 @@ func TestUpgradeBack(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeScripts runs the scripts below fixtures/upgrades, in which $OLDER is the older program.
+// TestUpgradeScripts runs the scripts below fixtures/upgrades, in which $OLDER is the path of the older program.
 func TestUpgradeScripts(t *testing.T) {
 	older := os.Getenv(olderEnv)
 	if older == "" {
@@ -64,7 +64,7 @@ func TestUpgradeScripts(t *testing.T) {
 // needsOlder is the reason why the tests with an older program are skipped.
 const needsOlder = "needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does"
 
-// upgrade is a store that two programs write to.
+// upgrade is a store that two versions of the program write to.
 type upgrade struct {
 	*load
 	older         string // the program built from an older commit
@@ -84,7 +84,7 @@ func newUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-// work starts the program, kills it under load, and checks what was confirmed. It does so n times.
+// work starts the program, kills it under load, and checks everything that was reported as done, n times.
 func (u *upgrade) work(n int) {
 	u.d.t.Helper()
 	for k := range n {
@@ -96,7 +96,7 @@ func (u *upgrade) work(n int) {
 		u.fresh(u.sends, &u.popped, &u.acked)
 		ctx, cancel := context.WithCancel(u.d.t.Context())
 		clients := u.clients(ctx, 4)
-		u.live(9 * k) // sometimes a commit is in progress
+		u.live(9 * k) // sometimes long enough for a commit to be in progress
 		u.d.kill()
 		clients.Wait()
 		cancel()

@@ -16,14 +16,14 @@ var releaseVersion, releaseCommit, releaseDate string
 type build struct {
 	Version string `json:"version"`          // a semantic version with a v, or devel
 	Commit  string `json:"commit,omitempty"` // "" if unknown
-	Date    string `json:"date,omitempty"`   // of the commit, in RFC 3339; "" if unknown
+	Date    string `json:"date,omitempty"`   // the commit's date, in RFC 3339; "" if unknown
 	Go      string `json:"go"`
 	OS      string `json:"os"`
 	Arch    string `json:"arch"`
 }
 
-// thisBuild describes this program. Go records no commit in a module that it has downloaded, nor in a linked
-// worktree.
+// thisBuild describes this program. The commit is unknown if Go built the program from a downloaded module or in a
+// linked worktree.
 func thisBuild() build {
 	b := build{
 		Version: releaseVersion,

@@ -143,8 +143,8 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	d.Tell("%s\n", d.Faint("next: "+strings.Join(nextCommands(d, w), "   ")))
 }
 
-// waitRows returns up to most rows of the groups, and the number of the others. If most is 0 or less, it returns all
-// rows that the server has sent.
+// waitRows returns up to most rows of the groups, and the number of remaining rows. If most is 0 or less, it returns
+// all rows that the server has sent.
 func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.Row, left int) {
 	var ids, of []string
 	groups, limited := w.Groups(), most > 0
@@ -190,7 +190,7 @@ func lineCount(d *deskWork, texts []string) (n int) {
 	return n
 }
 
-// nextCommands returns the commands that the user probably needs next.
+// nextCommands returns the commands that the user will probably want to run next.
 func nextCommands(d *deskWork, w *maildir.Waits) []string {
 	if mail := w.Mail(); len(mail) > 0 {
 		first := d.rowOf(mail[0].Message)
@@ -225,8 +225,8 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt. The way to the client is printed below the row, so that it is not
-// cut to a column's width. The row has no number, because the prompt is not a message.
+// promptRow returns the row of a permission prompt. How to reach the client is printed below the row, so that it is
+// not cut to a column's width. The row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	return cli.Row{
 		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
@@ -275,7 +275,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 	}}
 }
 
-// urgency returns the word for a message that is more urgent than others, or "" for other messages.
+// urgency returns the importance of a message if it is urgent or high, and "" otherwise.
 func urgency(s *cli.Screen, importance string) string {
 	switch importance {
 	case format.Urgent:
@@ -306,7 +306,7 @@ func (d *deskWork) people(to string, names []string) string {
 	return cli.Fit(to+cli.Line(names[0]), peopleColumns-len(more)) + more
 }
 
-// once returns the names without duplicates, in their order.
+// once returns the names without duplicates, in the original order.
 func once(names []string) (all []string) {
 	for _, name := range names {
 		if !slices.Contains(all, name) {
@@ -316,8 +316,8 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// quietLines returns what else may need the user's attention, one line for each kind: agents that were stopped by
-// claims, agents that cannot be woken, invalid files, and projects that could not be opened.
+// quietLines returns a line for each other kind of problem that may need the user's attention: agents that were
+// stopped by claims, agents that cannot be woken, invalid files, and projects that could not be opened.
 func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	lines = stuckLines(d, w.Stopped, w.Asleep)
 	switch n := w.BrokenFiles(); {

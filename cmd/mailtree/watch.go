@@ -47,7 +47,7 @@ func watchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// watching is the position in the feed that the reader has reached.
+// watching prints the feed, and records how far the reader has read.
 type watching struct {
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
@@ -72,8 +72,8 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 	return nil
 }
 
-// show prints an event and advances the position. The first line of an answer contains only the position at which
-// watching began.
+// show prints an event and advances the position. The first line of an answer contains no event, only the position at
+// which watching began.
 func (w *watching) show(line json.RawMessage) error {
 	var h maildir.Event
 	if err := json.Unmarshal(line, &h); err != nil {

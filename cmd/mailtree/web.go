@@ -64,7 +64,7 @@ func (w *web) openPort(ctx context.Context) (err error) {
 	return err
 }
 
-// listenAt listens on a port of HOST.
+// listenAt listens on the given port of the address in HOST.
 func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -35,8 +35,8 @@ const toBegin = `To start:
   mailtree setup claude   connect a client; mailtree setup --list lists all clients
   mailtree new project    create the project of a code base (run it there)`
 
-// begin returns the error for a command that needs a project if the store has no projects; otherwise nil. Its exit
-// status is exitNothing.
+// begin returns nil if the store has projects. Otherwise, it returns the error for a command that needs a project,
+// with exit status exitNothing.
 func (p *program) begin() error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return &exitError{exitNothing, noStore(p.cfg.Store)}

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// stdioWire is the bridge that clients start. It has one message per line on standard input and output.
+// stdioWire is the bridge that clients start. It carries one message per line on standard input and output.
 type stdioWire struct{}
 
 func (stdioWire) dial(d *daemon, toolset string, who caller) (peer, error) {

@@ -39,10 +39,10 @@ import (
 // session, and has the _meta that every message of that revision has. A connection with a session begins with
 // initialize, before the transcript.
 //
-// Placeholders replace what differs between runs. In answers, <msg 1> is the first message id that the transcript
-// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
-// <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and <commits> are an
-// agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
+// Placeholders replace values that differ between runs. In answers, <msg 1> is the first message id that the
+// transcript sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's
+// folder. <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and
+// <commits> are an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"
@@ -72,7 +72,7 @@ var wires = []struct {
 	wire
 }{{"http", httpWire{}}, {"stdio", stdioWire{}}}
 
-// TestWire replays every transcript against the released program.
+// TestWire checks that the released program gives the answers that are in the transcripts.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(transcripts + "/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -257,11 +257,12 @@ var (
 	changing = regexp.MustCompile(`\b\d{4}/\d\d/\d\d/|msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
 		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
 	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // created while the calls continue
-	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // the same JSON
+	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // equivalent JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown returns an answer as a transcript shows it: indented, and with placeholders for what differs between runs.
+// shown returns an answer as a transcript shows it: indented, and with placeholders for values that differ between
+// runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""
@@ -273,7 +274,7 @@ func (r *replayer) shown(answer []byte) string {
 	return r.named(unescaped.Replace(b.String())) + "\n"
 }
 
-// named replaces what differs between runs with placeholders.
+// named replaces values that differ between runs with placeholders.
 func (r *replayer) named(text string) string {
 	text = commits.ReplaceAllString(text, "$1<commits>")
 	return changing.ReplaceAllStringFunc(strings.ReplaceAll(text, r.d.store, "<store>"), func(s string) string {
@@ -325,8 +326,8 @@ func (r *replayer) meant(message []byte) []byte {
 	})
 }
 
-// httpWire is Streamable HTTP. A toolset that has a path over TCP is reached there, with a session. A toolset that must
-// know the caller is reached over the socket, without a session.
+// httpWire is Streamable HTTP. If a toolset has a path over TCP, httpWire uses that path, with a session. A toolset
+// that must know the caller is reached over the socket, without a session.
 type httpWire struct{}
 
 func (httpWire) dial(d *daemon, toolset string, who caller) (peer, error) {

@@ -5,10 +5,10 @@
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Callers base decisions only on Result.Domain. It is the domain of the single From address, provided that the domain
-// publishes a DMARC policy and that a signature or the sending machine has been verified to belong to it. Unclear
-// cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376,
-// RFC 7489.
+// Callers must base decisions only on Result.Domain. It is the domain of the single From address, provided that the
+// domain publishes a DMARC policy and that a signature or the sending machine verifiably belongs to the domain.
+// Unclear cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208,
+// RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -49,10 +49,10 @@ type Checker struct {
 
 // Peer is the other end of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // the sending machine; zero behind our own mail server; SPF is then not evaluated
+	IP       netip.Addr // the sending machine; zero behind our own mail server, in which case SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" for the null sender
-	Trusted  bool   // whether the kernel reports that the connection comes from our mail server
+	Trusted  bool   // whether the connection comes from our mail server, according to the kernel
 }
 
 // Result is the outcome of a check.
@@ -64,7 +64,7 @@ type Result struct {
 	Reason string   // why the message does not pass: a sentence without the final period
 }
 
-// Auth returns the result in the form in which message files record it: dmarc:DOMAIN, or none.
+// Auth returns the result as it is recorded in message files: dmarc:DOMAIN, or none.
 func (r Result) Auth() string {
 	if r.Domain == "" {
 		return "none"

@@ -59,7 +59,7 @@ func keyRecord(tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// world returns the DNS records for the tests. All domains have the same key, with which the tests sign.
+// world returns the DNS records for the tests. All domains have the same key, which the tests use for signing.
 func world() zone {
 	return zone{
 		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
@@ -124,7 +124,7 @@ func smtp(ip, sender string) Peer {
 	return Peer{IP: netip.MustParseAddr(ip), Helo: "mx.example", MailFrom: sender}
 }
 
-// TestPasses checks that the sender's domain vouches for authentic messages.
+// TestPasses checks that authentic messages pass, and that the result is the sender's domain.
 func TestPasses(t *testing.T) {
 	t.Parallel()
 	results := "Authentication-Results: mx.ours.example; spf=pass (x; y) smtp.mailfrom=\"a;b\"@c.example;\r\n dmarc=pass (p=reject) header.from=bank.example\r\n"
@@ -159,8 +159,8 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs checks that no domain vouches for messages with a forged sender. The messages use every known way to
-// forge one.
+// TestSpoofs checks that messages with a forged sender do not pass. The messages use every known way to forge a
+// sender.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()
 	ours := func(rest string) string { return "Authentication-Results: mx.ours.example; " + rest + "\r\n" }

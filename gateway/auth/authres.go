@@ -9,8 +9,8 @@ import (
 )
 
 // believed returns the DMARC result for domain that the mail server in front of us reported. It returns "" if the
-// server reported no result or several, or if the result cannot be trusted. Results are trusted only on that server's
-// own connection, and only in fields above the topmost Received field, which that server wrote. Fields below that may
+// server reported no result or several, or if the result cannot be trusted. Results are trusted only on a connection
+// from that server, and only in fields above the topmost Received field, which that server wrote. Fields below it may
 // come from the sender. Spec: RFC 8601 5.
 func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdict string) {
 	if c.Trusted == "" || !peer.Trusted {

@@ -116,9 +116,9 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks up the record. If it is not published, the error says what is published instead, as a sentence without
-// the final period. For SPF and DMARC, any single policy is accepted, because a domain's policy may contain more than
-// what Records returns.
+// Check looks up the record. If the record is not published, the error says what is published instead, as a sentence
+// without the final period. For SPF and DMARC, Check accepts any single policy, because a domain's policy may contain
+// more than Records returns.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)
@@ -145,7 +145,7 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing returns an error that says that the record is not published or, if err is any other error, that it cannot
+// missing converts err, from a failed lookup, to an error that says whether the record is not published or could not
 // be looked up.
 func (r Record) missing(err error) error {
 	var none *net.DNSError

@@ -46,7 +46,7 @@ func ParseListen(list string) (all []Address, err error) {
 	return all, nil
 }
 
-// listen creates a listener. It replaces a Unix socket on which no server is listening.
+// listen creates a listener. If a Unix socket exists but no server is listening on it, listen replaces the socket.
 func (s *Server) listen(ctx context.Context, a Address) (net.Listener, error) {
 	if a.Network == "unix" {
 		if err := removeStale(a.Addr); err != nil {
@@ -91,7 +91,7 @@ func removeStale(path string) error {
 	return os.Remove(path)
 }
 
-// limited is a listener that closes connections beyond the limits.
+// limited is a listener that closes connections that exceed the limits.
 type limited struct {
 	net.Listener
 	server *Server
@@ -101,7 +101,7 @@ type limited struct {
 	hosts map[string]int
 }
 
-// Accept waits for the next connection within the limits and returns it.
+// Accept waits for the next connection that is within the limits, and returns it.
 func (l *limited) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
@@ -120,8 +120,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns the host whose connection limit applies to a connection. That is an IPv4 address or an IPv6 /64,
-// because providers assign a whole /64 to each customer. For a Unix socket, hostOf returns "".
+// hostOf returns the host under which a connection is counted: an IPv4 address or an IPv6 /64, because providers
+// assign a whole /64 to each customer. For a Unix socket, hostOf returns "".
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {

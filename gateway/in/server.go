@@ -57,7 +57,7 @@ type Recipient struct {
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" for the null sender
-	Raw      []byte // the message with this server's Return-Path and Received fields above it; valid until Deliver returns
+	Raw      []byte // the message below this server's Return-Path and Received fields; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time
@@ -77,7 +77,7 @@ type Config struct {
 	MaxConns        int // 0 means 100
 	MaxConnsPerHost int // 0 means 10; an IPv6 /64 is one host; Unix sockets have no such limit
 
-	Spool     *spool.Spool // memory and files for messages that are being received
+	Spool     *spool.Spool // memory and temporary files for messages that are being received
 	Directory Directory
 	Deliverer Deliverer
 	Checker   *auth.Checker
@@ -100,8 +100,8 @@ func New(cfg Config) *Server {
 }
 
 // Run listens on all addresses and serves until ctx is done. Messages in progress then have stopTime to finish. Once
-// the server is listening, Run calls ready unless it is nil. If the server cannot listen on an address, Run returns an
-// error that includes the address.
+// the server is listening, Run calls ready, unless ready is nil. If the server cannot listen on an address, Run
+// returns an error that includes the address.
 func (s *Server) Run(ctx context.Context, ready func([]net.Listener)) error {
 	var listeners []net.Listener
 	defer func() {

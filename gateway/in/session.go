@@ -72,7 +72,7 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 }
 
 // Data receives a message for all recipients. SMTP has only one reply for all recipients, so if delivery to one of
-// them fails, the sender retries for all. Deliverer then stores no second copy for the others.
+// them fails, the sender retries for all of them. Deliverer then does not store a second copy for the others.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -131,7 +131,7 @@ func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	return s.server.reply(lerr)
 }
 
-// read reads a message to its end. Its error is the SMTP reply.
+// read copies a message to its end. Its error is the SMTP reply.
 func (s *session) read(r io.Reader, to io.Writer) error {
 	_, err := io.Copy(to, &strictReader{r: r})
 	var known *smtp.SMTPError
@@ -218,7 +218,7 @@ func literal(ip netip.Addr) string {
 	return "[" + ip.String() + "]"
 }
 
-// printable returns a name that the client sent in its greeting, in a form that is safe to write into a header.
+// printable makes a name from the client's greeting safe to write into a header.
 func printable(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r <= ' ' || r >= 0x7f || strings.ContainsRune("()<>;\"\\", r) {

@@ -72,7 +72,7 @@ func (s *store) deliveries() string {
 	return b.String()
 }
 
-// nowhere is a resolver that never finds anything.
+// nowhere is a DNS resolver that never finds anything.
 type nowhere struct{}
 
 func (nowhere) LookupTXT(_ context.Context, name string) ([]string, error) {
@@ -137,8 +137,9 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions runs the sessions in testdata/sessions. Each file contains the lines that the client sends ("> line",
-// or ">> bytes" in Go syntax), the beginning of each reply ("< 250"), and the messages that must be stored.
+// TestSessions checks the replies and the stored messages in the sessions in testdata/sessions. Each file contains
+// the lines that the client sends ("> line", or ">> bytes" in Go syntax), the beginning of each reply ("< 250"), and
+// the messages that must be stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -294,8 +295,9 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished checks that a message that is being received is in a temporary file, and that its space is released
-// no matter how the transfer ends. If there is no space left, the reply must ask the sender to try again later.
+// TestUnfinished checks that a message that is being received is stored in a temporary file, and that its space is
+// released no matter how the transfer ends. If there is no space left, the reply must ask the sender to try again
+// later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -368,7 +370,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// pipes is a listener that accepts a single connection: the other end of a pipe.
+// pipes is a listener that accepts a single connection, which is one end of a pipe.
 type pipes struct{ one chan net.Conn }
 
 func (p pipes) Accept() (net.Conn, error) {
@@ -383,8 +385,8 @@ func (pipes) Close() error { return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestFirstCommand checks that a client that sends nothing is disconnected after firstTime. A client that has sent
-// something is disconnected after commandTime.
+// TestFirstCommand checks that a client that has not sent a complete line is disconnected after firstTime, and an
+// idle client after commandTime.
 func TestFirstCommand(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]time.Duration{"": firstTime, "EHL": firstTime, "NOOP\r\n": commandTime} {

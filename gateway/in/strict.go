@@ -10,15 +10,15 @@ import (
 )
 
 // errLineEnd is the reply to a message or session that contains a lone CR, a lone LF or a NUL. Mail servers disagree
-// about whether such a character ends a line, and thus about where a message ends. What is text to one server may be
-// a second message to another.
+// about whether such a character ends a line, and thus about where a message ends. So one server may see a second
+// message where another server sees only text.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
 
-// lines finds the characters described at errLineEnd in a stream of bytes.
+// lines checks a stream of bytes for the characters that errLineEnd describes.
 type lines struct{ last byte }
 
-// scan checks the next bytes.
+// scan checks the next bytes of the stream.
 func (l *lines) scan(p []byte) error {
 	for _, c := range p {
 		if c == 0 || (l.last == '\r') != (c == '\n') {
@@ -53,7 +53,7 @@ type strictConn struct {
 	net.Conn
 	lines
 
-	replies int  // number of 220 replies: the first is the greeting, and the second starts TLS
+	replies int  // number of 220 replies: the first is the greeting, the second starts TLS
 	passes  bool // TLS has started
 	refused bool
 	leave   func()

@@ -39,8 +39,8 @@ func (m *Message) sender() string {
 	return address
 }
 
-// isAmbiguous reports whether different programs might find different senders in a field. That is the case if the
-// field contains a group (a name followed by a colon, addresses and a semicolon). It is also the case if a comment or
+// isAmbiguous reports whether different programs might find different senders in a field. This is possible if the
+// field contains a group (a name followed by a colon, addresses and a semicolon). It is also possible if a comment or
 // quoted string is not closed, unless the field contains exactly one @.
 func isAmbiguous(field string) bool {
 	bare, whole := Bare(field)
@@ -48,8 +48,8 @@ func isAmbiguous(field string) bool {
 	return colon >= 0 && semicolon > colon || !whole && strings.Count(field, "@") != 1
 }
 
-// lookAlike reports whether a display name looks like an address other than its own, or contains characters that could
-// disguise it.
+// lookAlike reports whether a display name looks like a different address, or contains characters that could disguise
+// the name.
 func lookAlike(name, address string) bool {
 	if strings.ContainsFunc(name, format.Misleading) {
 		return true
@@ -92,14 +92,14 @@ func (m *Message) mailboxes(field string) []*mail.Address {
 	return m.singly(field)
 }
 
-// charsetReader converts text from any charset to UTF-8, even from unknown ones, so that an unknown charset in a name
+// charsetReader converts text in any charset, even an unknown one, to UTF-8, so that an unknown charset in a name
 // does not make the address unreadable.
 func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(r)
 	return strings.NewReader(m.toUTF8(name, data)), err
 }
 
-// singly returns the mailboxes of an invalid field. It reads the field's elements one by one.
+// singly returns the mailboxes in an invalid field. It parses the field's elements one by one.
 func (m *Message) singly(field string) (list []*mail.Address) {
 	var words []string // elements that are not addresses: parts of a name with unquoted commas
 	for _, one := range elements(field) {
@@ -135,7 +135,7 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 	return list
 }
 
-// noAddress reports list elements that are not addresses.
+// noAddress reports, as problems, list elements that are not addresses.
 func (m *Message) noAddress(elements []string) {
 	for _, one := range elements[:min(len(elements), maxProblems)] {
 		m.problem("%s is not an address", format.Quote(strings.TrimSpace(one)))

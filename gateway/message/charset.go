@@ -62,7 +62,7 @@ func latin(s string) string {
 	return text
 }
 
-// fromCharset decodes text in the charset with the given name. It knows the names that the library supports, and
+// fromCharset decodes text in the charset with the given name. It accepts the names that the library supports, and
 // other common names.
 func fromCharset(name string, data []byte) (string, error) {
 	if name == "" { // the library accepts "" as a charset
@@ -112,7 +112,7 @@ func byUsualName(name string) encoding.Encoding {
 	return usualNames[name]
 }
 
-// codePages maps the numbers of Windows, DOS and IBM code pages, and names of ISO 8859 parts, to charsets.
+// codePages maps the numbers of Windows, DOS and IBM code pages, and the names of ISO 8859 parts, to charsets.
 var codePages = map[string]encoding.Encoding{
 	"37": charmap.CodePage037, "437": charmap.CodePage437, "850": charmap.CodePage850, "852": charmap.CodePage852,
 	"855": charmap.CodePage855, "858": charmap.CodePage858, "860": charmap.CodePage860, "862": charmap.CodePage862,

@@ -19,8 +19,9 @@ import (
 
 var update = flag.Bool("update", false, "write the results of parsing the corpus")
 
-// TestCorpus parses the messages in testdata/corpus. Each file describes what is special about its message, and
-// contains the message and the expected result. In the message, \xHH denotes a byte, and line endings become CRLF.
+// TestCorpus checks the result of parsing each message in testdata/corpus. Each file explains what is special about
+// its message, and contains the message and the expected result. In the message, \xHH denotes a byte, and line
+// endings become CRLF.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/corpus/*.txtar")

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// decode undoes a part's transfer encoding. If the encoded text is invalid, decode reports a problem and leaves the
+// decode decodes a part's transfer encoding. If the encoded text is invalid, decode reports a problem and leaves the
 // text unchanged. That way, a message stays readable even if a program has truncated or wrapped its lines.
 func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	whole := true
@@ -73,7 +73,7 @@ func fromBase64(body []byte) (data []byte, whole bool) {
 	whole = true
 	var letters []byte
 	flush := func() {
-		if len(letters)%4 == 1 { // a single leftover letter does not make a byte
+		if len(letters)%4 == 1 { // a single leftover letter does not encode a byte
 			letters, whole = letters[:len(letters)-1], false
 		}
 		var err error
@@ -105,8 +105,8 @@ func inBase64(c byte) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// looksLikeBase64 reports whether body could be base64 with a few invalid characters. That is the case if at most one
-// in ten characters is outside the alphabet and no line contains a space.
+// looksLikeBase64 reports whether body could be base64 with a few invalid characters: at most one in ten characters
+// is outside the alphabet, and no line contains a space.
 func looksLikeBase64(body []byte) bool {
 	letters, others := 0, 0
 	for line := range bytes.Lines(body) {
@@ -122,7 +122,7 @@ func looksLikeBase64(body []byte) bool {
 }
 
 // fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". The result whole
-// reports whether both of these lines exist and every line in between has its declared length.
+// reports whether both delimiter lines exist and every line between them has its declared length.
 func fromUU(body []byte) (data []byte, whole bool) {
 	begun := false
 	for line := range bytes.Lines(body) {

@@ -25,7 +25,7 @@ type Field struct {
 func (f Field) Is(name string) bool { return strings.EqualFold(f.Name, name) }
 
 // single contains the fields that may occur only once. If such a field is repeated, one program may show the first
-// occurrence and another the last, and a signature may cover either. Spec: RFC 5322 3.6.
+// occurrence and another program the last, and a signature may cover either one. Spec: RFC 5322 3.6.
 var single = []string{"From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References",
 	"MIME-Version", "Content-Type", "Content-Transfer-Encoding"}
 
@@ -165,8 +165,8 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), whole
 }
 
-// eachBare calls f for each byte that Bare would return, with the byte's offset in the field. It passes the end of a
-// comment as a space. It stops at an unmatched closing parenthesis. The result whole is the same as for Bare.
+// eachBare calls f with each byte that Bare returns and the byte's offset in the field. The end of a comment counts
+// as a space. eachBare stops at an unmatched closing parenthesis. The result whole is the same as for Bare.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -194,8 +194,9 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the last ids, up to most of them, in the first field with the given name. An id is the text between <
-// and >. If the field has no brackets, every word with an @ is an id. In Message-ID, any word is.
+// ids returns the ids in the first field with the given name. If there are more than most, it returns the last ones.
+// An id is the text between < and >. If the field has no brackets, every word with an @ is an id, and in Message-ID,
+// every word.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string
@@ -223,7 +224,8 @@ func validID(id string) bool {
 		!strings.ContainsFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || strings.ContainsRune(" <>", r) })
 }
 
-// utf8 decodes a field that contains non-ASCII characters but no charset.
+// utf8 converts a field with raw non-ASCII characters to UTF-8. If the field is not in UTF-8, utf8 assumes
+// Windows-1252.
 func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
@@ -247,8 +249,8 @@ func oneLine(s string) string {
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 
-// hash returns a hash that identifies a message: the SHA-256 of its body and of its fields, except for trace fields.
-// Folding does not affect the hash.
+// hash returns a hash that identifies a message: the SHA-256 of its body and its fields, except for trace fields.
+// Line folding does not affect the hash.
 func hash(header []Field, body []byte) [32]byte {
 	h := sha256.New()
 	for _, f := range header {

@@ -15,8 +15,7 @@ import (
 )
 
 // Limits on HTML that is converted to markdown. Each line of markdown repeats a marker for every enclosing quote and
-// list, and rows of tables are padded. Without these limits, the size of the markdown could be quadratic in the size
-// of the HTML.
+// list, and table rows are padded. Without these limits, the markdown could be quadratically larger than the HTML.
 const (
 	maxIndent = 20          // nested quotes and lists
 	maxCells  = 1_000_000   // total number of rows, multiplied by total number of cells
@@ -94,7 +93,7 @@ func indent(n *html.Node) (depth int) {
 	return depth
 }
 
-// bareText returns the text in HTML without the markup.
+// bareText returns the text of an HTML document without the markup.
 func bareText(text string) string {
 	var b strings.Builder
 	z := html.NewTokenizer(strings.NewReader(text))

@@ -11,10 +11,10 @@
 //	html.go     HTML to markdown; table.go: tables in HTML
 //	bounce.go   delivery status reports
 //
-// Everything in a message may come from a stranger, so this package trusts no field. Package auth checks which domain
-// vouches for From. Parse uses neither the clock nor files, and limits its work. If a message exceeds MaxBytes,
-// MaxHeader or MaxReceived, Parse returns an error. Parts beyond the other limits are reported as problems. The
-// caller keeps the raw message, which contains everything that the struct omits.
+// Everything in a message may come from a stranger, so this package does not trust any field. Package auth checks
+// which domain vouches for From. Parse uses neither the clock nor files, and limits its work. If a message exceeds
+// MaxBytes, MaxHeader or MaxReceived, Parse returns an error. Parts beyond the other limits are reported as problems.
+// The caller keeps the raw message, which contains everything that the struct omits.
 package message
 
 import (
@@ -79,7 +79,7 @@ type Message struct {
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
-	texts        int // number of these parts that are text to show
+	texts        int // number of these parts that are displayed text
 	alternatives int // number of multipart/alternative parts that enclose the current part
 	converted    int // bytes of HTML converted so far
 }
@@ -99,8 +99,8 @@ func (m *Message) Automatic() bool {
 	return auto || bulk || m.ListID != "" || m.Bounce != nil
 }
 
-// Parse parses a message. It returns ErrTooLarge, ErrHeaderTooLarge, ErrLoop or ErrEmpty. Anything else that cannot be
-// read is reported in Problems. The result does not share memory with raw.
+// Parse parses a message. Its only errors are ErrTooLarge, ErrHeaderTooLarge, ErrLoop and ErrEmpty. It reports
+// anything else that cannot be read in Problems. The result does not share memory with raw.
 func Parse(raw []byte) (*Message, error) {
 	if len(raw) > MaxBytes {
 		return nil, ErrTooLarge
@@ -148,8 +148,8 @@ func (m *Message) problem(format string, args ...any) {
 	}
 }
 
-// setText builds the body from the pieces of text in the parts. The body is plain text if every piece has a plain text
-// version, and markdown otherwise.
+// setText builds the body from the pieces of text found in the parts. The body is plain text if every piece has a
+// plain text version, and markdown otherwise.
 func (m *Message) setText(pieces []piece) {
 	var plain, html []string
 	for _, p := range pieces {

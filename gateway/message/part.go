@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// piece is a piece of the text to show, as plain text, HTML, or both.
+// piece is a piece of the message's displayed text, as plain text, HTML, or both.
 type piece struct{ plain, html string }
 
-// part reads a part and the parts inside it, and returns the pieces of text to show. It adds attachments to the
+// part parses a part and the parts inside it, and returns the pieces of displayed text. It adds attachments to the
 // message. byDefault is the type to assume if the part has no Content-Type.
 func (m *Message) part(header []Field, body []byte, depth int, byDefault string) []piece {
 	kind, params := m.contentType(header, byDefault)
@@ -46,20 +46,20 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	return nil
 }
 
-// isText reports whether a part without a file name is text to show. A text part of unknown type is shown as plain
-// text. Spec: RFC 2046 4.1.4.
+// isText reports whether a part without a file name is displayed text rather than an attachment. A text part of
+// unknown type is displayed as plain text. Spec: RFC 2046 4.1.4.
 func isText(kind string) bool {
 	_, file := extensions[kind]
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part that has a file name is the message's text rather than an attached file. That is the
-// case if no text precedes it, or if it is another version of the preceding text.
+// first reports whether a part that has a file name is the message's text rather than an attached file. Such a part
+// is the text if no text precedes it, or if it is another version of the preceding text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
 
-// multipart reads the parts of a multipart entity.
+// multipart parses the parts of a multipart entity.
 func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []piece) {
 	byDefault := "text/plain"
 	if kind == "multipart/digest" {
@@ -184,7 +184,7 @@ func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	return parts
 }
 
-// withoutLineEnd removes the last line ending of a part, because it belongs to the boundary after the part.
+// withoutLineEnd removes the last line ending of a part, which belongs to the boundary after the part.
 func withoutLineEnd(part []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(part, []byte("\n")), []byte("\r"))
 }

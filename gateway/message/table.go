@@ -15,7 +15,7 @@ const maxCell = 300
 // prepareTables changes the tables of a document so that the converter can handle them. In a data table, each cell
 // becomes a single line, because markdown tables allow nothing else. In a layout table, each cell becomes a block,
 // because otherwise the converter would join the cells without a space. The HTML is untrusted, so prepareTables
-// visits each node only a fixed number of times, no matter what the tables look like.
+// visits each node only a fixed number of times, regardless of the structure of the tables.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
 // tableParts contains the elements of a table, excluding those of nested tables.
@@ -41,7 +41,8 @@ func (t *tableParts) collect(n *html.Node) (text int) {
 	return text
 }
 
-// add adds an element and the elements below it to the parts, and returns the number of bytes of text below it.
+// add adds an element and the elements below it to the parts, and returns the number of bytes of text below the
+// element.
 func (t *tableParts) add(n *html.Node) (text int) {
 	switch n.Data {
 	case "table":
@@ -102,7 +103,7 @@ func elementsOf(n *html.Node, names ...string) (all []*html.Node) {
 	return all
 }
 
-// isMarked reports whether a table is inside a link or emphasis. In markdown, these cannot contain tables.
+// isMarked reports whether a table is inside a link or emphasis, neither of which can contain a table in markdown.
 func isMarked(t *html.Node) bool {
 	for a := range t.Ancestors() {
 		if slices.Contains([]string{"a", "strong", "b", "em", "i", "del", "s", "strike"}, a.Data) {

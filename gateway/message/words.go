@@ -12,7 +12,7 @@ import (
 // The charset may be followed by a language. Spec: RFC 2047 2, RFC 2231 5.
 var encodedWord = lazy.Regexp(`=\?([^?\s*]+)(?:\*[^?\s]*)?\?([bBqQ])\?([^?]*)\?=`)
 
-// readable decodes the encoded words in a human-readable field.
+// readable decodes the encoded words in a human-readable header field.
 func (m *Message) readable(value string) string {
 	var b strings.Builder
 	var charset string

@@ -8,7 +8,7 @@
 //	transfer.go   one message over one connection
 //
 // A message that the other side has accepted is never sent again. If the other side does not reply after the end of a
-// message, it may have accepted the message. Such a message is sent again only if the user asks for it.
+// message, it may have accepted the message. Such a message is sent again only at the user's request.
 package out
 
 import (
@@ -54,7 +54,7 @@ type Attachment struct {
 }
 
 // Compose returns the email to send. The same Mail always produces the same bytes. The result is ASCII unless the
-// local part of an address is not ASCII. If a field cannot be written, the error names the field.
+// local part of an address is not. If a field cannot be written, the error names the field.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err

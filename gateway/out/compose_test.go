@@ -28,8 +28,8 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose checks that parsing a composed message returns the same fields. The message must contain only ASCII and
-// short lines, and composing it twice must produce the same bytes.
+// TestCompose checks that a composed message has the original fields when it is parsed. The message must contain only
+// ASCII and short lines, and composing it twice must produce the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	raw, err := letter().Compose()

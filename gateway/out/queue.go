@@ -22,12 +22,12 @@ const (
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // maximum number of concurrent deliveries
-	maxToDomain = 2 // the same for one domain, so that slow servers do not block mail to other domains
+	maxToDomain = 2 // the same limit per domain, so that slow servers do not block mail to other domains
 )
 
 // Store keeps the queue's items. The Queue calls it from one goroutine at a time.
 type Store interface {
-	// Open returns the items that have not ended.
+	// Open returns the items that are not finished.
 	Open(ctx context.Context) ([]outgoing.Item, error)
 	// Find returns the items of the message with the given Message-ID.
 	Find(ctx context.Context, messageID string) ([]outgoing.Item, error)
@@ -39,7 +39,7 @@ type Store interface {
 	// composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report notifies the sender, in the message's thread, that the given items failed or are unknown. If the server
-	// stops before all items have been saved as reported, Report is called again for the items that were not. These
+	// stops before all items have been saved as reported, Report is called again for the remaining items, which
 	// always include the item with the last id. Even so, Report must notify the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
@@ -100,8 +100,8 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass examines all open items. It starts to deliver items that are due, marks items as unknown if an earlier server
-// stopped while sending them, and reports failed items. It returns the latest time at which it must be called again.
+// pass examines all unfinished items. It starts delivering items that are due, marks items as unknown if an earlier
+// server stopped while sending them, and reports failed items. It returns the time by which it must be called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,8 +135,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// waits reports whether an item is not due yet. If an item would have to wait longer than the pause after its last
-// attempt, the item was saved while the clock was ahead, so it is due now.
+// waits reports whether an item is not due yet. If an item's remaining wait is longer than the pause after its last
+// attempt, the item was saved while the clock was ahead. Such an item is due now.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
@@ -150,7 +150,7 @@ func pause(attempts int) time.Duration {
 	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
-// under returns the number of deliveries in progress to a domain.
+// under returns the number of deliveries to a domain that are in progress.
 func (q *Queue) under(domain string) (n int) {
 	for _, d := range q.active {
 		if d == domain {
@@ -161,9 +161,9 @@ func (q *Queue) under(domain string) (n int) {
 }
 
 // report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
-// not wait for recipients that will be tried again. Their results are reported later. The items are saved in order of
-// their ids, so if the server is killed in between, the item with the last id is still unreported. Report uses that
-// item to recognize a notice that it has already sent.
+// not wait for recipients that will be tried again, whose results are reported later. The items are saved in order of
+// their ids. So if the server is killed in between, the item with the last id is still unreported, and Report can use
+// it to recognize a notice that it has already sent.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -190,8 +190,8 @@ func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	return nil
 }
 
-// deliver tries to send one item and saves the result. If saving fails, the item keeps its state in the store. If
-// that is Sending, the item becomes Unknown later.
+// deliver tries to send one item and saves the result. If saving fails, the item keeps its earlier state in the
+// store. If that state is Sending, the item becomes Unknown later.
 func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	reply, err := q.attempt(ctx, &i)
 	q.mu.Lock()
@@ -285,7 +285,7 @@ func (q *Queue) Bounce(ctx context.Context, b *message.Bounce) error {
 	return nil
 }
 
-// List returns the items that have not ended.
+// List returns the items that are not finished.
 func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -301,7 +301,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 	})
 }
 
-// Drop gives up a waiting item. It returns the same errors as alter.
+// Drop stops all attempts to send a waiting item. It returns the same errors as alter.
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
@@ -311,8 +311,8 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 	})
 }
 
-// alter changes an item. If there is no such item, it returns ErrNotFound. If the item was sent or is being sent, it
-// returns ErrConflict. It also returns errors from the store.
+// alter changes an item. If there is no item with that id, it returns ErrNotFound. If the item was sent or is being
+// sent, it returns ErrConflict. It also returns errors from the store.
 func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// peer is a mail server for tests. The map answers contains its reply to each command, and under the key "end" its
-// reply to the end of a message. Instead of sending the reply "drop", the peer closes the connection.
+// peer is a mail server for tests. The map answers contains its reply to each command and, under the key "end", its
+// reply to the end of a message. If a reply is "drop", the peer closes the connection instead of replying.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // if not nil, STARTTLS is offered
@@ -119,7 +119,7 @@ func (p *peer) ended() int {
 	return p.whole
 }
 
-// takes returns the number of messages that the peer accepted with 250.
+// takes returns the number of messages that the peer has accepted with 250.
 func (p *peer) takes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,7 +165,7 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	return true
 }
 
-// memory is a store for tests. If failAt is n > 0, the n-th write and all later writes fail.
+// memory is a store for tests. If failAt is positive, the write with that number and all later writes fail.
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]outgoing.Item
@@ -325,8 +325,8 @@ func TestNoEmail(t *testing.T) {
 	}
 }
 
-// TestRetries checks that the waits grow from five minutes to four hours, and that the retries end with a report
-// after five days.
+// TestRetries checks that the waits between attempts grow from five minutes to four hours, and that the attempts end
+// with a report after five days.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -353,9 +353,9 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestKilled kills the server at each write and lets another server take over. It checks that an accepted message is
-// sent once, that a message that may have been accepted is not sent again, and that the sender is notified about unsent
-// messages.
+// TestKilled checks what happens if the server is killed at each write and another server takes over. An accepted
+// message must be sent once, a message that may have been accepted must not be sent again, and the sender must be
+// notified about unsent messages.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]map[string]string{"taken": nil, "refused": {"end": "554 no"}, "unanswered": {"end": "drop"}} {
@@ -429,8 +429,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestClockAhead checks that if an item was deferred while the clock was ahead, it does not wait until the deferred
-// time.
+// TestClockAhead checks that an item that was deferred while the clock was ahead is retried without waiting for the
+// deferred time.
 func TestClockAhead(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"RCPT": "450 later"}})
@@ -521,7 +521,7 @@ func TestSmarthost(t *testing.T) {
 	}
 }
 
-// names is a resolver for tests.
+// names is a DNS resolver for tests.
 type names struct {
 	mx  []*net.MX
 	err error

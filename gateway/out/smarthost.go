@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// Smarthost is a Transport through one server, which relays all our mail.
+// Smarthost is a Transport that sends all our mail through one server, which relays it.
 type Smarthost struct {
 	Host, Port   string
 	TLS          bool        // use TLS from the first byte; otherwise STARTTLS, or plain text if Host is this machine
@@ -50,8 +50,8 @@ func here(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// Deliver implements Transport. If the smarthost rejects our login, the error is not a *Refusal, so the message is
-// tried again.
+// Deliver implements Transport. If the smarthost rejects our login, the error is not a *Refusal, so the queue retries
+// the message.
 func (s *Smarthost) Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 	defer cancel()

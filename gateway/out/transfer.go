@@ -19,8 +19,8 @@ import (
 type Transport interface {
 	// Deliver returns the other side's reply once the message has been accepted. It calls sending before it sends the
 	// end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a *Refusal if
-	// the other side will never accept the message, and ErrUnanswered if the other side did not reply after the end.
-	// Any other error means that the message was not accepted, so another attempt is allowed.
+	// the other side will never accept the message, and ErrUnanswered if the other side did not reply to the end of
+	// the message. Any other error means that the message was not accepted, so another attempt is allowed.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
@@ -129,7 +129,7 @@ func transfer(c *smtp.Client, i *outgoing.Item, raw []byte, sending func() error
 	return words("250", response.StatusText), nil
 }
 
-// answered converts an error from the library to one of the errors documented at Transport.
+// answered converts an error from the library to one of the errors that Transport documents.
 func answered(err error) error {
 	var reply *smtp.SMTPError
 	if !errors.As(err, &reply) {

@@ -30,7 +30,7 @@ const (
 
 	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
 	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
-	step       = 1 << 20   // a file takes bytes from the budget in units of this size
+	step       = 1 << 20   // files take bytes from the budget in units of this size
 )
 
 // Parses is the maximum number of messages that are fully loaded into memory at a time.
@@ -76,7 +76,8 @@ type budget struct {
 	used  atomic.Int64
 }
 
-// take adds n bytes and returns true. If that would exceed the limit, take adds nothing and returns false.
+// take takes n bytes from the budget and returns true. If that would exceed the limit, it takes nothing and returns
+// false.
 func (b *budget) take(n int64) bool {
 	if b.used.Add(n) <= b.limit {
 		return true
@@ -99,8 +100,8 @@ type Incoming struct {
 	buffered int64 // bytes taken from the buffer budget
 }
 
-// Receive starts receiving a message, which the caller must close. If too many messages are being received, it returns
-// ErrNoRoom.
+// Receive starts receiving a message. The caller must close the message. If too many messages are being received,
+// Receive returns ErrNoRoom.
 func (s *Spool) Receive() (*Incoming, error) {
 	if !s.buffers.take(BufferBytes) {
 		return nil, ErrNoRoom
@@ -141,7 +142,7 @@ func (m *Incoming) writeFile(p []byte) (n int, err error) {
 	return n, err
 }
 
-// reserve takes enough of the budget for the file to grow by n bytes.
+// reserve takes enough bytes from the file budget for the file to grow by n bytes.
 func (m *Incoming) reserve(n int64) error {
 	for m.size+n > m.taken {
 		if !m.spool.files.take(step) {
@@ -201,9 +202,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, prepends above, and calls use with the result. It waits while Parses other
-// messages are loaded. The bytes are valid until use returns. If ctx is done while Load waits, Load returns ctx's
-// cancellation cause. Load also returns disk errors.
+// Load reads the message into memory, prepends the bytes in above, and calls use with the result. It waits while
+// Parses other messages are loaded. The bytes are valid until use returns. If ctx is done while Load waits, Load
+// returns ctx's cancellation cause. Load also returns disk errors.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

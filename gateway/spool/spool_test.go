@@ -68,8 +68,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestNoRoom checks that a message is refused if a budget is exhausted or the disk is nearly full. The next message
-// must be accepted.
+// TestNoRoom checks that a message is refused if a budget is exhausted or the disk is nearly full, and that messages
+// are accepted again once there is room.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, 2<<20)
@@ -109,8 +109,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestParses checks that no more than Parses messages are loaded at a time. Load must stop waiting when its context
-// ends.
+// TestParses checks that no more than Parses messages are loaded at a time, and that Load stops waiting when its
+// context is done.
 func TestParses(t *testing.T) {
 	t.Parallel()
 	s, _ := open(t, FileLimit)
@@ -150,7 +150,7 @@ func TestParses(t *testing.T) {
 	}
 }
 
-// TestLeft checks that the next start removes a file left behind by a killed server, and no other file.
+// TestLeft checks that New removes a temporary file left behind by a killed server, and no other file.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

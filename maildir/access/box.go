@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/sending"
 )
 
-// Box is a mailbox that a View's user may use. It is safe for concurrent use.
+// Box gives a View's user access to one mailbox. It is safe for concurrent use.
 type Box struct {
 	Mailbox
 	v *View
@@ -61,8 +61,8 @@ const (
 	Pending   = "pending"   // a user saved the file in the outbox, and not every recipient has a copy yet
 )
 
-// Delivery reports whether all recipients have the message of an outbox row, and when they received it. If that time is
-// unknown, at is zero. The status is computed because the message's header does not contain it.
+// Delivery reports whether all recipients of a sent message have received it, and when. r is the message's outbox
+// row. If the time is unknown, at is zero. The status is computed because the message's header does not contain it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
@@ -78,7 +78,7 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns the delivery state of an outbox row's message: see post.Post.Deliveries.
+// Deliveries returns the delivery states of a sent message: see post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
@@ -98,8 +98,8 @@ type RawMessage struct {
 // RawQuery selects the copy to read, and how much of it.
 type RawQuery struct {
 	ID   string
-	Sent bool        // read the outbox copy
-	Room *index.Room // limits the answer, and contains the start offset in the file; nil: the whole file
+	Sent bool        // read the outbox copy instead of the inbox copy
+	Room *index.Room // limits the answer's size and contains the file offset to start at; nil: the whole file
 	// Overhead returns the size in bytes of everything in the answer except Data. It is required if Room is set.
 	Overhead func(l *RawMessage) int
 }
@@ -134,7 +134,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	}
 	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
 	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
-		l.Problems = nil // without a valid seal, these problems may not come from a server
+		l.Problems = nil // without a valid seal, anyone may have written these problems
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
@@ -145,8 +145,8 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	return l, l.piece(data, q)
 }
 
-// piece sets Data to the part of the message's file that fits into the room. It returns ErrInvalid if the room's Offset
-// is invalid.
+// piece sets Data to the part of the message's file that fits within the room's limits. It returns ErrInvalid if the
+// room's Offset is invalid.
 func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	room := q.Room
 	l.Data, l.Size = data, int64(len(data))
@@ -196,7 +196,7 @@ func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (st
 	})
 }
 
-// inEither returns a query's results from the inbox, followed by those from the outbox.
+// inEither runs a query on the inbox and the outbox. It returns the results from the inbox first.
 func (b *Box) inEither(ctx context.Context, q index.BoxQuery) (all []index.BoxRow, err error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	for _, q.Sent = range []bool{false, true} {
@@ -231,8 +231,8 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply answers a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if the message
-// is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+// Reply sends a reply to a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if
+// the message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
 	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)
@@ -271,7 +271,7 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
 
-// held returns a message in the mailbox's inbox or outbox, by its id or by its original Message-ID. It returns nil if
+// held looks up a message in the mailbox's inbox or outbox by its id or its original Message-ID. It returns nil if
 // the message is in neither. So a caller that knows only the id of a message in another mailbox learns nothing about
 // that message, not even its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {

@@ -90,9 +90,9 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 }
 
 // CreateMailbox creates an agent with exactly the given name, owned by the caller. If the caller already owns such an
-// agent, CreateMailbox only assigns the address with that name to the agent (see Receives). It returns ErrInvalid if
-// the name is invalid, or if a mailbox of the caller in another project already has the address. It returns ErrDenied
-// if the agent or the address has another owner or none. It returns ErrTooLarge if a guest already owns
+// agent, CreateMailbox only assigns the agent the address that matches its name (see Receives). It returns ErrInvalid
+// if the name is invalid, or if a mailbox of the caller in another project already has the address. It returns
+// ErrDenied if the agent or the address has another owner or no owner. It returns ErrTooLarge if a guest already owns
 // MaxGuestMailboxes mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
@@ -126,7 +126,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
 		return err
 	}
-	// Naming ensures that two projects never get the same address.
+	// Naming prevents two projects from getting the same address at the same time.
 	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) })
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 	return v.Mailbox(ctx, name)
 }
 
-// giveAddress assigns the address with an agent's name to that agent. The caller must be allowed to use the agent. It
+// giveAddress assigns an agent the address that matches its name. The caller must be allowed to use the agent. It
 // returns any error from refuseAddress.
 func (v *View) giveAddress(ctx context.Context, name string) error {
 	if receives, err := v.post.Receives(ctx, name); receives || err != nil {
@@ -170,8 +170,8 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether any owner has a mailbox with the given name. The contract of hook_create lets every caller
-// find this out.
+// Exists reports whether a mailbox with the given name exists, no matter who owns it. The contract of hook_create
+// lets every caller find this out.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err
@@ -198,10 +198,10 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	return &m, nil
 }
 
-// DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and its owner. The agent's mail remains
-// in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before. If the mailbox
-// contains mail and force is not set, it also returns ErrConflict. It returns ErrNotFound, ErrDenied, and
-// ErrUnavailable if other programs' edits in the folder cannot be committed first.
+// DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and the record of its owner. The
+// agent's mail remains in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was
+// before. If the mailbox contains mail and force is not set, it also returns ErrConflict. It returns ErrNotFound,
+// ErrDenied, and ErrUnavailable if other programs' edits in the folder cannot be committed first.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -250,7 +250,7 @@ func (v *View) removeOwner(ctx context.Context, name string) error {
 		return errors.Join(dropped, v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, core.NoOwner))
 	}
 	err := v.mail.Writer.Do(context.WithoutCancel(ctx), tx)
-	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted anyway, and creating an agent sets its owner
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted anyway; a new agent will get its own owner
 		return nil
 	}
 	return err

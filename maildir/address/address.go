@@ -24,7 +24,8 @@ func (d Domains) Has(domain string) bool {
 	return slices.ContainsFunc(d, func(own string) bool { return strings.EqualFold(own, domain) })
 }
 
-// Of returns a party's email address: an agent's name at the first domain, or the party itself if it is an address.
+// Of returns the email address of a party. If the party is an agent, this is the agent's name at the first domain. If
+// the party is an address, Of returns it unchanged.
 func (d Domains) Of(party string) string {
 	if strings.Contains(party, "@") { // agents' names never contain an @
 		return party
@@ -54,7 +55,7 @@ func (d Domains) Join(parties []string) string {
 	return strings.Join(all, ", ")
 }
 
-// MessageID returns the Message-ID of a message. If the id already has a domain, the domain is kept.
+// MessageID returns the Message-ID of the message with the given id. If the id already has a domain, it is kept.
 func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
 
 // MessageIDOf returns the Message-ID of m. A message from another domain keeps its original Message-ID.
@@ -88,8 +89,8 @@ func withoutBrackets(id string) string {
 	return id
 }
 
-// IDOf returns the id of the message that a field's value identifies, which is an id or a Message-ID. It returns a
-// Message-ID from another domain without angle brackets. It returns ErrInvalid for anything else.
+// IDOf parses a field's value, which is a message's id or Message-ID, and returns the message's id. For a Message-ID
+// from another domain, it returns the Message-ID without angle brackets. It returns ErrInvalid for any other value.
 func (d Domains) IDOf(field refusal.Field, messageID string) (string, error) {
 	if id := d.IDNamed(messageID); format.ValidID(id) {
 		return id, nil

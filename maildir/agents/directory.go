@@ -25,7 +25,7 @@ type AgentInfo struct {
 // whoisCommits is the number of an agent's commits that whois shows.
 const whoisCommits = 5
 
-// whoisMail is the number of inbox messages that whois shows, with the agent's marks.
+// whoisMail is the number of inbox messages that whois shows, each with its marks.
 const whoisMail = 10
 
 // Whois looks up an agent. It returns ErrNotFound with similar names if there is no such agent.
@@ -50,7 +50,7 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // Invariant I7
+	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // others must not see these (Invariant I7)
 	info.Mail = slices.DeleteFunc(mail, blind)
 	if info.Commits, err = ag.mail.History.Authored(ctx, name, 4*whoisCommits); err != nil {
 		ag.mail.Store.Log.Warn("whois cannot show commits", "project", ag.mail.Slug, "agent", name, "error", err)
@@ -72,7 +72,7 @@ func marksMail(c history.Commit) bool {
 // activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
-// List lists all agents, sorted by name, without Program, Model, Task and LastActive.
+// List lists all agents, sorted by name. The rows do not include Program, Model, Task and LastActive.
 func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }
@@ -93,8 +93,8 @@ type AgentsQuery struct {
 // agentsRead is the number of agents that one query reads. A profile may be up to 12 KiB long.
 const agentsRead = 50
 
-// EachAgent calls q.Take with each agent, sorted by name. Mail and Commits are not set. If EachAgent reached the last
-// agent, end is true.
+// EachAgent calls q.Take with each agent, sorted by name. Mail and Commits are not set. end reports whether EachAgent
+// reached the last agent.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false
 	live, err := ag.claims.List(ctx, all)

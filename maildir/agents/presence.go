@@ -47,8 +47,9 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	return ag.mail.Act(ctx, tx)
 }
 
-// NoteStatus resets the windows of agents that are no longer ready, so that they get notices about all unread mail when
-// they are ready again. It reads each status from the index. If the file changes later, NoteStatus is called again.
+// NoteStatus handles changed status files. If an agent is no longer ready, its tmux window will get notices about all
+// unread mail once the agent is ready again. NoteStatus reads each status from the index. If the file changes later,
+// NoteStatus is called again.
 func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {

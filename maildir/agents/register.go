@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns the exact name of the agent that a user or a model refers to. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent that a user or a model typed. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -54,7 +54,7 @@ func (r *Registration) summary(name string) string {
 // Registered is the agent that Register returns.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // why the hint was not used as given; nil if it was; not a failure
+	Note *refusal.Error // explains why the hint was not used as given; nil if it was. Registration still succeeded.
 }
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the

@@ -25,6 +25,6 @@
 //
 // # Reading and checking
 //
-// [Find] finds a stored file, [Read] reads a stored file, [Check] compares all files with their names, and [Unnamed]
-// lists the files that no message refers to.
+// [Find] and [Read] find and read a stored file, [Check] compares all files with their names, and [Unnamed] lists the
+// files that no message refers to.
 package attachment

@@ -107,7 +107,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 		return path
 	}
 	if format.AttachmentSum(destination) != "" {
-		return g.addImage(name, f) // an earlier message has stored this file, converted or not
+		return g.addImage(name, f) // an earlier message has already stored this file, so it is not converted again
 	}
 	if c := g.r.Images.Convert; c == ConvertAll || c == ConvertDefault && g.in.Images != ImagesKeep {
 		g.toWebP(ctx, refusal.Body, shown, f)
@@ -149,7 +149,7 @@ func (g *gathering) addImage(name string, f *media.File) string {
 	return a.Path
 }
 
-// scheme matches the beginning of a URI, and of other destinations that do not name a file.
+// scheme matches the beginning of a URI or of another destination that is not a file name.
 var scheme = lazy.Regexp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
 // readImage reads the image file that a destination in the body names. It returns the file's data and, if it has one,
@@ -215,9 +215,9 @@ func shortURI(destination string) string {
 	return destination
 }
 
-// toWebP converts an image to WebP. It adds a note if it leaves the image unchanged. A store converts only one image at
-// a time. The conversion is lossless, unless the sender asked to convert a photograph. In that case, toWebP adds a note
-// about the loss.
+// toWebP converts an image to WebP. It adds a note if it leaves the image unchanged. A store converts only one image
+// at a time. The conversion is lossless, unless the image is a photograph and the sender asked to convert it. In that
+// case, toWebP adds a note about the loss.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
 	kept := "the images of this message have too many pixels in total to convert them all"
 	odd := f.Odd

@@ -44,7 +44,7 @@ type Settings struct {
 // Intake gathers the attachments of one store's messages. It is safe for concurrent use.
 type Intake struct {
 	Settings
-	reading    chan struct{} // contains a token for each call that has files in memory
+	reading    chan struct{} // holds one token for each call that has files in memory
 	converting chan struct{} // full while an image is being converted
 }
 
@@ -60,7 +60,7 @@ func NewIntake(s Settings) *Intake {
 // Request describes a message's attachments as the sender requests them.
 type Request struct {
 	Names    []string // file names: absolute, or below a root
-	Files    []File   // further files, in memory
+	Files    []File   // additional files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
@@ -72,18 +72,18 @@ type Request struct {
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
 }
 
-// Brought is a message's attachments and its body.
+// Brought contains a message's attachments and its body after Gather has read the files.
 type Brought struct {
 	Files []File
 	Body  string           // refers to the copies of its images
-	Notes []*refusal.Error // differences from the request
+	Notes []*refusal.Error // report how the result differs from the request
 }
 
 // gathering is the state of one Gather call.
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // other folder of the code base in which the sender works, such as a linked worktree; "" for none
+	linked string // another folder of the code base in which the sender works, such as a linked worktree; "" for none
 	within string // folder in which the sender works, below linked or the code base; "" for none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
@@ -263,9 +263,9 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// otherFolder checks whether a name leads into a folder of the code base in which the sender does not work, such as
-// another linked worktree. If so, it returns the file's absolute path and the top of that folder. Otherwise it returns
-// the name unchanged and "".
+// otherFolder checks whether a name leads into another folder of the code base, such as a linked worktree, in which
+// the sender is not working. If so, it returns the file's absolute path and the top of that folder. Otherwise it
+// returns the name unchanged and "".
 func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	at = name
 	if !filepath.IsAbs(name) {
@@ -283,8 +283,8 @@ func (g *gathering) otherFolder(name string) (at, top string, err error) {
 
 // roots returns the folders to search, in this order: the other folder of the code base that the name leads into, if
 // any; the code base; the configured folders; the tree. If the sender works in a linked folder, such as a linked
-// worktree, that folder is searched in place of the code base. The main working tree may have different files with the
-// same names, so it is then searched only for absolute names.
+// worktree, that folder is searched in place of the code base. The main working tree, which may have different files
+// with the same names, is then searched only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {

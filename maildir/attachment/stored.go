@@ -18,7 +18,7 @@ import (
 
 // Stored is an attachment that was read from the tree.
 type Stored struct {
-	Path      string // in the tree
+	Path      string // path in the tree
 	MediaType string
 	Data      []byte
 }
@@ -44,7 +44,7 @@ func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 // Opened is an open attachment in the tree. The caller must close it after reading.
 type Opened struct {
 	io.ReadCloser
-	Path string // in the tree
+	Path string // path in the tree
 	Size int64
 }
 

@@ -1,21 +1,21 @@
 // Package backup writes a store to one file while the store's server is running, and creates a store from such a file.
 //
 // A backup is a gzipped tar archive. It contains everything that a store cannot rebuild: all projects with their
-// histories, keys, mailbox owners, hooks and the marks of their runs. It does not contain the index, MCP sessions,
+// histories, keys, mailbox owners, hooks, and the records of hook runs. It does not contain the index, MCP sessions,
 // locks, sockets and logs.
 //
 //	mailtree-backup.json         first: a Header
 //	projects/SLUG/…              each project as it was at one moment, between two operations
 //	key, token, …                the store's own files
-//	hooks/…                      last, so that it contains the marks of all runs for the mail in the projects
+//	hooks/…                      last, so that it records all hook runs for the mail in the projects
 //	mailtree-backup-end.json     an End; an archive without one is incomplete
 //
 // Write copies each project twice. It makes the first copy while the server works as usual. It makes the second copy
 // between two operations. That copy contains only files that have changed since the first one, so callers do not have
 // to wait long. The archive contains both copies, and a file's later entry replaces the earlier one.
 //
-// A restored store does not know what the original store has done since the backup. Restore therefore makes sure that
-// the restored store repeats nothing. See docs/operations.md, "Backup and restore".
+// A restored store cannot know what the original store has done since the backup. Restore therefore makes sure that
+// the restored store does not do anything a second time. See docs/operations.md, "Backup and restore".
 package backup
 
 import "time"

@@ -37,10 +37,10 @@ const (
 	Copy               // it exists in addition to the original: it gets its own keys and shares nothing
 )
 
-// ErrNotBackup means that a file is not a backup, or that it is not complete.
+// ErrNotBackup means that a file is not a backup, or is an incomplete one.
 var ErrNotBackup = errors.New("the file is not a complete backup of a mail store")
 
-// Restored summarizes what was restored, and what the restored store will not do by itself.
+// Restored summarizes what was restored, and what the restored store will not do unless a user asks for it.
 type Restored struct {
 	Header
 	Projects int
@@ -118,7 +118,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 		default:
 			err = put(root, e, entries)
 		}
-		if ours := (*fs.PathError)(nil); err != nil && !errors.As(err, &ours) { // the error is from reading the backup
+		if ours := (*fs.PathError)(nil); err != nil && !errors.As(err, &ours) { // reading the backup failed
 			err = fmt.Errorf("%w: %w", ErrNotBackup, err)
 		}
 		if err != nil {
@@ -134,7 +134,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 	slices.Reverse(end.Removed) // files before their folders
 	for _, name := range end.Removed {
 		err := root.Remove(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is a file
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is now a file
 			return h, err
 		}
 	}
@@ -196,8 +196,8 @@ func mkdir(root *os.Root, name string) error {
 	return root.Mkdir(name, 0o700)
 }
 
-// settle keeps the restored store from repeating what the original may have done since the backup was made. For a copy,
-// it also removes everything that must not exist in two stores.
+// settle prevents the restored store from repeating what the original may have done since the backup was made. For a
+// copy, it also removes everything that must not exist in two stores.
 func (r *Restored) settle(root string, how How) error {
 	old, err := keys.Own(root)
 	if err != nil {
@@ -220,8 +220,8 @@ func (r *Restored) settle(root string, how How) error {
 	return r.settleHooks(root)
 }
 
-// changeKeys returns the key with which the backup's queue was written, and the key of the restored store. A copy gets
-// a new key and a new token, and trusts the original's key.
+// changeKeys returns the key that signed the items in the backup's queue, and the key of the restored store. A copy
+// gets a new key and a new token, and trusts the original's key.
 func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []byte, err error) {
 	_, private, err := keys.Open(root, rand.Reader)
 	if err != nil {
@@ -244,7 +244,7 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 	return private.Seed(), own.Seed(), keys.Trust(root, old)
 }
 
-// settleProject is like settle, for one project.
+// settleProject does for one project what settle does for the store.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
 	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // opens a project in any format
 	if err != nil {
@@ -256,7 +256,7 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 		return err
 	}
 	defer within.Close()
-	if err := within.MkdirAll(tree.TmpDir, 0o700); err != nil { // needed to replace a file
+	if err := within.MkdirAll(tree.TmpDir, 0o700); err != nil { // replacing a file needs this folder
 		return err
 	}
 	if err := r.settleQueue(t, slug, from, to); err != nil {
@@ -326,7 +326,7 @@ func (r *Restored) moveUnsent(t *tree.Tree, within *os.Root) error {
 	return nil
 }
 
-// toDrafts moves a file from an outbox to the agent's drafts, under a name that no other draft has.
+// toDrafts moves a file from an outbox to the agent's drafts, under a name that is not in use there.
 func toDrafts(within *os.Root, agent, p string) error {
 	drafts := path.Join(format.AgentsDir, agent, format.DraftsDir)
 	if err := within.MkdirAll(drafts, 0o700); err != nil {
@@ -349,8 +349,8 @@ func toDrafts(within *os.Root, agent, p string) error {
 	}
 }
 
-// settleHooks records that the outcome of unfinished runs is unknown, and keeps hooks from running for mail that is in
-// the backup.
+// settleHooks records that the outcome of unfinished runs is unknown. It also prevents hooks from running for mail
+// that is in the backup.
 func (r *Restored) settleHooks(root string) error {
 	log, err := hook.OpenLog(root, time.Now)
 	if err != nil {

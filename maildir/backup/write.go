@@ -26,7 +26,7 @@ import (
 type Project struct {
 	Slug string
 
-	// KeepPacks keeps the server from repacking the project's Git objects until done is called.
+	// KeepPacks prevents the server from repacking the project's Git objects until done is called.
 	KeepPacks func(ctx context.Context) (done func(), err error)
 	// Still calls fn between two operations of the project, and waits until fn has returned. While fn runs, the server
 	// changes no file of the project.
@@ -64,7 +64,7 @@ func Write(ctx context.Context, to io.Writer, root string, h Header, projects []
 // archive is a backup that is being written.
 type archive struct {
 	root string
-	out  io.Writer // where tar writes
+	out  io.Writer // receives the tar archive
 	tar  *tar.Writer
 }
 
@@ -81,7 +81,7 @@ func (w *archive) json(name string, v any) error {
 	return err
 }
 
-// settled is the age from which a stamp is reliable: any later change to the file is certain to alter it.
+// settled is the age at which a stamp becomes reliable: any later change to the file is certain to alter the stamp.
 const settled = time.Second
 
 // stamp is the state of a file. If the stamp is unchanged, so is the file.
@@ -96,8 +96,8 @@ func stampOf(fi fs.FileInfo) stamp {
 	return stamp{st.Size, st.MTime, st.CTime, st.Inode, st.Mode}
 }
 
-// copyProject writes both copies of a project. It returns the paths in the first copy that no longer existed during the
-// second.
+// copyProject writes both copies of a project. It returns the paths that were in the first copy but no longer existed
+// when the second was made.
 func (w *archive) copyProject(ctx context.Context, p Project) (gone []string, err error) {
 	done, err := p.KeepPacks(ctx)
 	if err != nil {
@@ -141,7 +141,7 @@ func (w *archive) copyProject(ctx context.Context, p Project) (gone []string, er
 	if _, err := second.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	_, err = io.Copy(w.out, second) // only complete entries, so w.tar can append more
+	_, err = io.Copy(w.out, second) // second contains no end-of-archive marker, so w.tar can append more entries
 	return gone, err
 }
 
@@ -155,7 +155,7 @@ func (w *archive) changes(ctx context.Context, tw *tar.Writer, dir string, befor
 	return w.folder(ctx, tw, objects, "", before, copied)
 }
 
-// folder is like changes, but it writes only the file or folder dir, without the folder skip.
+// folder is like changes, but it writes only the file or folder dir, and omits the folder skip.
 func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, before, copied map[string]stamp) error {
 	return filepath.WalkDir(filepath.Join(w.root, dir), func(full string, d fs.DirEntry, err error) error {
 		if err == nil {
@@ -178,8 +178,8 @@ func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, 
 	})
 }
 
-// omitted reports whether a backup omits a file or folder of a project. A backup omits staged files, which the journal
-// does not need between two operations, other programs' locks, and Git's incomplete objects.
+// omitted reports whether a backup omits a file or folder of a project. A backup omits staged files (which the
+// journal does not need between two operations), other programs' locks, and Git's incomplete objects.
 func omitted(name string, d fs.DirEntry) bool {
 	_, below, _ := strings.Cut(name, "/"+storedir.RepoDir+"/")
 	inGit := strings.HasPrefix(below, ".git/")
@@ -187,8 +187,8 @@ func omitted(name string, d fs.DirEntry) bool {
 		strings.HasPrefix(below, ".git/objects/") && strings.HasPrefix(d.Name(), "tmp_")
 }
 
-// mayBeLink reports whether a path of a store may be a symbolic link: only files and folders that a user created in a
-// project's tree, and Git's own files.
+// mayBeLink reports whether a path of a store may be a symbolic link. Only files and folders that a user created in a
+// project's tree, and Git's own files, may be links.
 func mayBeLink(name string) bool {
 	parts := strings.Split(name, "/")
 	return len(parts) > 3 && parts[0] == storedir.ProjectsDir && parts[2] == storedir.RepoDir && parts[3] != path.Dir(tree.TmpDir) &&
@@ -272,7 +272,7 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// ownFiles writes the store's own files. It writes the marks of hook runs last.
+// ownFiles writes the store's own files. It writes the records of hook runs last.
 func (w *archive) ownFiles(ctx context.Context) error {
 	entries, err := os.ReadDir(w.root)
 	if err != nil {

@@ -28,7 +28,7 @@ const maxClaimFiles = 100_000
 
 // Files reads claims directly from the claim files, without the index. It returns, sorted by path, every claim in
 // claims/**/*.json that has no .released file next to it and that want accepts. If want is nil, Files returns all of
-// them. Several goroutines call want at the same time. Expired claims are included: see Row.Live.
+// these claims. Several goroutines may call want at the same time. Expired claims are included: see Row.Live.
 //
 // Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
 // error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases it
@@ -71,7 +71,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands, which run until their process ends, so they have no context to pass.
+	// The callers are hooks and commands, which run until their process exits, so they have no context to pass.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:
@@ -125,8 +125,8 @@ func readClaims(t *tree.Tree, paths []string, want func(*Row) bool) (claims []Ro
 	return claims, bad, err
 }
 
-// readClaim reads one claim file. It returns the claim or the file's problem, or neither if the file was removed. It
-// returns an error only for a machine fault.
+// readClaim reads one claim file. It returns the claim or a problem with the file, or neither if the file was
+// removed. It returns an error only for a machine fault.
 func readClaim(t *tree.Tree, p string) (*Row, *format.Problem, error) {
 	data, _, err := t.Read(p, format.MaxSmall)
 	row := &Row{Path: p}
@@ -171,8 +171,8 @@ func NewIntent(agent string, paths []string, fold bool, now time.Time) *Intent {
 	return c
 }
 
-// Concerns reports whether the claim is live and exclusive and may cover one of the paths. It is a quick check that
-// rules out nearly all claims. Concerns is safe for concurrent use.
+// Concerns is a quick check that rules out nearly all claims. It reports whether the claim is live and exclusive and
+// may cover one of the paths. It is safe for concurrent use.
 func (c *Intent) Concerns(r *Row) bool {
 	if !r.Exclusive || !r.Live(c.now) {
 		return false
@@ -185,7 +185,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // the pattern may not be clean, so it must be checked in full
+		return true // the pattern may not be normalized, so it must be checked in full
 	}
 	if !c.fold {
 		return c.heads[head]
@@ -212,9 +212,9 @@ type Blocked struct {
 }
 
 // Blocking returns the claims of other agents that block the change, earliest first. These are live exclusive claims
-// that cover one of its paths. If the agent itself holds an earlier live exclusive claim on a path, later claims do not
-// block changes to that path. Only a user can have written such a later claim, because the server never grants a second
-// claim. See docs/tree.md, "A claim".
+// that cover one of its paths. If the agent itself has an earlier live exclusive claim on a path, later claims do not
+// block changes to that path. Only a user can have written such a later claim, because the server does not grant a
+// claim that conflicts with an existing one. See docs/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {

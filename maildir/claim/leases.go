@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases keeps a project's claims in memory as index rows with compiled patterns. This allows comparing a request with
+// Leases keeps a project's claims in memory as index rows with compiled patterns. A request can then be compared with
 // thousands of claims without reading the database. The index is authoritative: Look first rereads the rows that have
 // changed. Leases is safe for concurrent use. Use NewLeases to create one.
 type Leases struct {
@@ -54,7 +54,7 @@ type Source interface {
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]Row, error)
 }
 
-// View contains the facts that Look needs in addition to the claims.
+// View contains the information that Look needs in addition to the claims.
 type View struct {
 	Now    time.Time
 	Fold   bool                   // ignore case
@@ -66,8 +66,8 @@ func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns Leases for a caller that already has all the claims. The caller may call only Conflicts, Grants and
-// Put on the result, outside Look.
+// LeasesOf returns Leases for a caller that already has all the claims. On the result, the caller may call only
+// Conflicts, Grants and Put. These calls need no Look.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -125,7 +125,8 @@ func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	return rows
 }
 
-// level rereads the claims that have changed. The first time, it reads all claims.
+// level brings the claims up to date with the index. The first call reads all claims; later calls read only those
+// that have changed.
 func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
@@ -199,9 +200,9 @@ func (l *Leases) number(agent string) int32 {
 
 func (l *Leases) live(s *slot) bool { return l.now < s.until }
 
-// overlaps reports whether any path matches both the claim and the requested pattern. A pattern without wildcards also
-// covers everything below its path, unless the code repository has a file at that path. For example, a claim on
-// README.md does not block **/*.go. The index never contains a claim with an invalid pattern.
+// overlaps reports whether any path can match both the claim and the requested pattern. A pattern without wildcards
+// also covers everything below its path, unless the code repository has a file at that path. For example, a claim on
+// the file README.md does not block **/*.go. The index never contains a claim with an invalid pattern.
 func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	if s.pattern == nil {
 		var err error
@@ -212,8 +213,8 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether p has wildcards, q covers p's own path, or p's path may be a folder. Otherwise no path matches
-// both, although the patterns overlap.
+// below decides between two overlapping patterns whether any path can match both. It reports false only if p has no
+// wildcards, the code repository has a file at p's path, and q does not cover that path.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

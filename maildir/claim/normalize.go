@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless it begins
-// with something that exists only below the top. It handles several patterns in one text, paths in the style of another
+// Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless its first
+// elements exist only at the top. Normalizer accepts several patterns in one text, paths in the style of another
 // system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as a
 // pattern. See docs/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
-	CodeBase         // which files and folders exist
+	CodeBase         // reports which files and folders exist
 	Below    string  // folder below the top that the caller gave as the project; "" for the top
 	Moved    []Moved // texts that were resolved relative to the top, although Below is set
 }
@@ -40,8 +40,8 @@ type From struct {
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
 }
 
-// Moved records text that names nothing in the folder that the caller gave as the project, but something below the top.
-// Path is relative to the top.
+// Moved records a text that does not exist in the folder that the caller gave as the project, but does exist relative
+// to the top. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
 // Patterns converts texts into patterns. The patterns are cleaned, in the order of the texts, and without duplicates.
@@ -102,8 +102,8 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	return m.normalizePaths(parts)
 }
 
-// normalizePaths is like normalize, but for a text that was split into parts. If a part is not a path, why gives the
-// reason for the first such part.
+// normalizePaths is like normalize, but for a text that was split into parts. If a part is not a path, why explains
+// why. If there are several such parts, why is about the first one.
 func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		normalized, why := m.normalizePath(part)
@@ -149,8 +149,8 @@ func (m *Normalizer) normalizePath(p string) (patterns []string, why string) {
 	return m.normalizeBlanks(p)
 }
 
-// lead splits a path after the leading elements that exist under exactly these names, such as app/[id] in app/[id]/**.
-// These elements are not wildcards.
+// lead splits a path after the leading elements that exist under exactly these names, such as app/[id] in
+// app/[id]/**. These elements are taken literally, not as wildcards.
 func (m *Normalizer) lead(p string) (lead, rest string) {
 	end := 0
 	for i := 0; i <= len(p); i++ {
@@ -267,9 +267,9 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	return clean, ""
 }
 
-// existing returns the path, relative to the top, of the existing file or folder that text names exactly. It looks
-// first in folder, which is below the top ("" for the top itself), and then in the top. It returns "" if nothing
-// exists.
+// existing returns the path, relative to the top, of the existing file or folder whose exact name is text. It looks
+// first in folder, which is relative to the top ("" for the top itself), and then in the top. It returns "" if
+// nothing exists.
 func (m *Normalizer) existing(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -291,8 +291,8 @@ func (m *Normalizer) move(text, at string) {
 	}
 }
 
-// inFolder converts a relative path or pattern, which names no existing file or folder, into one relative to the top. p
-// is relative to Below, unless its first elements exist only below the top.
+// inFolder makes a path or pattern relative to the top. p does not name an existing file or folder. It is relative to
+// Below, unless its first elements exist only at the top.
 func (m *Normalizer) inFolder(p string) string {
 	inside := m.Below + "/" + p
 	if lead, _ := m.lead(inside); len(lead) <= len(m.Below) {
@@ -304,8 +304,8 @@ func (m *Normalizer) inFolder(p string) string {
 	return inside
 }
 
-// find returns the path of the existing file or folder that text names without wildcards. It tries the text itself, and
-// the text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
+// find returns the path of the existing file or folder that text names literally. It tries the text itself, and the
+// text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
 func (m *Normalizer) find(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""
@@ -328,7 +328,7 @@ func (m *Normalizer) find(folder, text string) string {
 }
 
 // normalizeBlanks splits text at its spaces if each part names an existing path or contains wildcards. It does not
-// split at spaces in the names of existing leading folders or after a \.
+// split at spaces that follow a \ or are part of the names of existing leading folders.
 func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	if _, rest := m.lead(p); len(cutUnquoted(rest, " \t")) < 2 {
 		return []string{m.pattern(p)}, ""
@@ -360,11 +360,11 @@ var (
 	line        = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
 )
 
-// quoted lists the characters that a \ quotes. Before any other character, a \ is treated as another system's path
-// separator.
+// quoted lists the characters that a \ escapes. Before any other character, a \ is treated as a path separator of
+// another system.
 const quoted = `[]{}?,;|!^- `
 
-// isWindows reports whether p contains a \ that does not quote anything.
+// isWindows reports whether p contains a \ that does not escape anything.
 func isWindows(p string) bool {
 	for i := 0; i < len(p); i++ {
 		if p[i] != '\\' {
@@ -386,7 +386,7 @@ func unwrap(text string) string {
 	return text
 }
 
-// quote returns the pattern that matches exactly that path.
+// quote returns the pattern that matches exactly the given path.
 func quote(path string) string { return special.Replace(path) }
 
 var special = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)

@@ -14,9 +14,9 @@ type Release struct {
 	Held     []Row    // the agent's other claims; empty if it held all requested patterns
 }
 
-// NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts are the requested
-// patterns. If there are none, all claims are released. The map normalized lists, for each text, other patterns that
-// the text may mean.
+// NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts contains the
+// requested patterns. If texts is empty, all claims are released. For each text, the map normalized lists other
+// patterns that the caller may have meant.
 func NewRelease(held []Row, texts []string, normalized map[string][]string) *Release {
 	r := &Release{}
 	if len(texts) == 0 {
@@ -52,8 +52,9 @@ func NewRelease(held []Row, texts []string, normalized map[string][]string) *Rel
 	return r
 }
 
-// heldAs returns the pattern of a held claim that differs from text only in quoting, or "" if there is none. For
-// example, a claim on app/[id]/** may have been created when the folder [id] existed, and the folder may be gone now.
+// heldAs returns the pattern of a held claim that differs from text only in its backslashes, or "" if there is none.
+// For example, a claim on app/[id]/** may have been created while the folder [id] existed, and the folder may be gone
+// now.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
 	for i := range held {

@@ -20,7 +20,7 @@ type Row struct {
 // Live reports whether the claim is neither released nor expired at now.
 func (c *Row) Live(now time.Time) bool { return !c.Released && now.Before(c.Expires) }
 
-// Request is an all-or-nothing request for claims on the patterns.
+// Request is an all-or-nothing request for claims on several patterns.
 type Request struct {
 	Agent    string
 	Patterns []string      // patterns, or input for Normalizer
@@ -29,25 +29,25 @@ type Request struct {
 	Shared   bool
 	Reason   string
 	DryRun   bool
-	// Namesakes contains the paths of claims held by a different agent with the name Agent. It is nil if there are
-	// none.
+	// Namesakes contains the paths of claims held by a different agent that has the same name as Agent. It is nil if
+	// there are none.
 	Namesakes map[string]bool
 }
 
-// isOf reports whether a slot's claim belongs to the requesting agent, whose number is agent.
+// isOf reports whether a slot's claim belongs to the requesting agent. agent is that agent's number.
 func (r *Request) isOf(s *slot, agent int32) bool {
 	return s.agent == agent && !r.Namesakes[s.row.Path]
 }
 
 // Result contains either the conflicts, or all the claims that were granted or renewed. If DryRun is set, it contains
-// the claims that could be granted.
+// the claims that would have been granted.
 type Result struct {
 	Granted   []Row
 	Conflicts []Conflict // the first 1,000
 	More      int        // number of conflicts not listed
 	Expires   time.Time  // when the granted claims expire; zero if none
 
-	Alone   string         // why only this machine has the claims; "": all machines that share the mail have them
+	Alone   string         // why the claims apply only on this machine; "": all machines that share the mail apply them
 	Renewed bool           // all granted claims are renewals
 	Moved   []Moved        // see Normalizer
 	Matches map[string]int // number of files that Git tracks, by pattern; omits a pattern that took too long to count
@@ -63,7 +63,7 @@ func (r *Result) Unmatched() (patterns []string) {
 	return patterns
 }
 
-// Conflict is a claim that conflicts with the request.
+// Conflict is a requested pattern with an existing claim that conflicts with it.
 type Conflict struct {
 	Pattern string // the requested pattern
 	Held    Row    // the existing claim
@@ -73,15 +73,15 @@ type Conflict struct {
 // millions of claims.
 const maxListed = 1000
 
-// Conflicts lists, for each requested pattern, other agents' live claims that conflict with it, and counts the
-// conflicts beyond maxListed in more. If users wrote several conflicting claims, the earliest comes first, because only
-// the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
+// Conflicts lists, for each requested pattern, other agents' live claims that conflict with it. more is the number of
+// conflicts beyond maxListed. If users wrote claims that conflict with each other, the earliest comes first, because
+// only the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // cannot happen: the check of the request compiled the pattern
+			return nil, 0, err // cannot happen: checking the request already compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {

@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stopped records that another agent's claim stopped an agent, so that users can see which agents are stuck. The newest
-// record for each combination of agent, Doing and claim is a file of run-time state in format.StoppedDir. Both the
-// server and the guard write these files. The guard needs no server for this.
+// Stopped records that another agent's claim blocked an agent, so that users can see which agents are stuck. The
+// newest record for each combination of agent, Doing and claim is stored in a file of run-time state in
+// format.StoppedDir. Both the server and the guard write these files, so the guard works without a server.
 type Stopped struct {
 	At    time.Time `json:"at"`
 	Agent string    `json:"agent"` // "" if unknown
@@ -23,7 +23,7 @@ type Stopped struct {
 	Paths []string  `json:"paths"` // the first maxStoppers paths or patterns that the claim covers
 }
 
-// StoppedFor is how long a stopped agent is considered to be waiting.
+// StoppedFor is how long a blocked agent is considered to be waiting.
 const StoppedFor = 24 * time.Hour
 
 // DoingClaim is the value of Stopped.Doing if a claim was refused.
@@ -31,7 +31,7 @@ const DoingClaim = "claim"
 
 const maxStoppers = 20
 
-// NoteStopped records that the claims in by have just stopped an agent. If the run-time state cannot be written, the
+// NoteStopped records that the claims in by have just blocked an agent. If the run-time state cannot be written, the
 // record is lost, but the agent still gets the refusal.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	for _, b := range by[:min(len(by), maxStoppers)] {
@@ -65,8 +65,8 @@ func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	return all
 }
 
-// eachStopped calls found for each file in format.StoppedDir that can be read, until ctx ends. If the file is not a
-// record, s is nil. Earlier versions wrote such files, one for each agent and Doing.
+// eachStopped calls found for each readable file in format.StoppedDir, until ctx ends. If a file does not contain a
+// record, s is nil. Earlier versions wrote one such file for each agent and Doing.
 func eachStopped(ctx context.Context, t *tree.Tree, found func(file string, s *Stopped)) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		data, _, err := t.Read(file, format.MaxSmall)

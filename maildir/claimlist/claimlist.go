@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Grace is added to the length of another machine's lease. This machine counts the length from the moment it first sees
-// the claim. The holder's machine counts the length from the claim's creation, and learns only later that the claim
-// succeeded.
+// Grace is added to the duration of another machine's lease. This machine counts the duration from the moment it
+// first sees the claim. The holder's machine counts the duration from the claim's creation, and learns only later
+// that the claim was granted.
 const Grace = time.Minute
 
 // Entry is a claim in the list, with the time when the claim expires on this machine. It is immutable.
@@ -25,7 +25,7 @@ type Entry struct {
 	Blob    string    // Git's hash of the content; "": not written yet
 }
 
-// Row returns the claim as the file at path on this machine contains it.
+// Row returns the claim as it appears in the file at path on this machine.
 func (e *Entry) Row(path string) claim.Row {
 	row := claim.Row{Claim: e.Claim, Path: path}
 	row.Expires = e.Expires
@@ -39,8 +39,8 @@ type Agent struct {
 	Elsewhere bool // the agent belongs to another machine
 }
 
-// IsNamesakes reports whether the claim belongs to a different agent that only shares a's name. It returns false if a
-// is nil.
+// IsNamesakes reports whether the claim belongs to a different agent that happens to have the same name as a. It
+// returns false if a is nil.
 func (e *Entry) IsNamesakes(a *Agent) bool {
 	return a != nil && !a.Person && !e.Inception.IsZero() && !a.Inception.Equal(e.Inception)
 }
@@ -49,8 +49,8 @@ func (e *Entry) IsNamesakes(a *Agent) bool {
 // paths of claim files.
 type Round struct {
 	Remote  map[string]*Entry // the other machines' list; may contain expired claims
-	Base    map[string]*Entry // the list to which this machine's files were last updated
-	Reset   bool              // Remote was lost and recreated after Base
+	Base    map[string]*Entry // the list that this machine's files were last updated to match
+	Reset   bool              // Remote was lost and has been recreated since Base
 	Files   []claim.Row       // the claims in this machine's files, oldest first
 	Removed map[string]bool   // files of claims in Base that were removed
 	Agents  map[string]*Agent // all holders, by name
@@ -76,12 +76,12 @@ type Next struct {
 type decision struct {
 	*Next
 	leases    *claim.Leases   // the claims in List
-	namesakes map[string]bool // paths of claims in List whose holder only shares its name with an agent on this machine
+	namesakes map[string]bool // paths of claims in List whose holder is not the agent of the same name on this machine
 }
 
-// NewEntry returns the entry for a lease that this machine has not seen before. followed says whether the file at path
-// was written for this lease. If it was, and the lease is this machine's own, the entry expires at the time in the
-// file. For any other entry, the length is counted from now.
+// NewEntry returns the entry for a lease that this machine has not seen before. followed reports whether the file at
+// path was written for this lease. If it was, and the lease belongs to this machine, the entry expires at the time in
+// the file. For any other entry, the duration is counted from now.
 func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *Entry {
 	left := lease.Length
 	if lease.Machine != r.Machine {
@@ -92,7 +92,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 	return &Entry{Lease: lease, Until: r.Now.Add(left), Expires: r.wall(left), Blob: blob}
 }
 
-// wall returns the wall-clock time when the duration left will have passed.
+// wall returns the wall-clock time at which the duration left will have passed.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
 // files returns the claims in this machine's files, by path.
@@ -112,11 +112,10 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 	return by
 }
 
-// Next computes the next list in three steps. First, claims that were released here are removed from the list. Second,
-// claims that a user created or changed here, or that changed while the list was unreachable, are added to the list,
-// oldest first, unless they conflict. Third, the request is either granted completely or refused, and res is the
-// answer. If ask is nil, a claim whose file was removed is treated as released. Next returns any error from
-// claim.Leases.
+// Next computes the next list in three steps. First, it removes claims that were released here. Second, it adds the
+// claims that a user created or changed here, or that changed while the list was unreachable. It adds them oldest
+// first, unless they conflict. Third, it grants the whole request or refuses it, and returns the answer in res. If
+// ask is nil, a claim whose file was removed is treated as released. Next returns any error from claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
 	maps.DeleteFunc(n.List, func(path string, e *Entry) bool { return r.givenBack(path, e, ask == nil) })
@@ -153,15 +152,14 @@ func (r *Round) live() map[string]*Entry {
 	return is
 }
 
-// hasFollowed reports whether Base contains this version of the entry.
+// hasFollowed reports whether this machine's files already match this version of the entry.
 func (r *Round) hasFollowed(path string, e *Entry) bool {
 	was := r.Base[path]
 	return was != nil && was.Blob == e.Blob
 }
 
-// givenBack reports whether a claim in the list was released here. For this machine's own claim, it also returns true
-// if a user changed the file so that the claim has expired. If removed is set, it also returns true if the file was
-// removed.
+// givenBack reports whether a claim in the list was released here. It also returns true for this machine's own claim
+// if a user made it expire by editing the file. If removed is set, it also returns true if the file was removed.
 func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
@@ -177,7 +175,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	return removed && r.hasFollowed(path, e) && r.Removed[path]
 }
 
-// decide returns a decision for the list in n.
+// decide prepares a decision that starts with the list in n.
 func (r *Round) decide(n *Next) *decision {
 	d := &decision{Next: n, namesakes: map[string]bool{}}
 	var rows []claim.Row
@@ -196,8 +194,8 @@ func (r *Round) decide(n *Next) *decision {
 	return d
 }
 
-// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. If the expiry in the file
-// (said) is within Grace of the right time, timed keeps it, because each change to a file creates a commit.
+// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. If said, the expiry in the
+// file, is within Grace of the right time, timed keeps it, because each change to a file creates a commit.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -208,9 +206,9 @@ func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	return &again
 }
 
-// asksFor reports whether the claim in a file must be added to the list. This is the case if the file was created here,
-// or if its expiry was changed here by a user or while the list was unreachable. A file that belongs to another
-// machine's agent is never added, because it may come from an old commit.
+// asksFor reports whether the claim in a file must be added to the list. This is the case if the file was created
+// here, or if its expiry changed here, either through a user's edit or while the list was unreachable. A file that
+// belongs to another machine's agent is never added, because it may come from an old commit.
 func (d *decision) asksFor(f *claim.Row) bool {
 	r := d.round
 	if !f.Live(r.At) {
@@ -278,8 +276,8 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 	d.leases.Put(e.Row(f.Path))
 }
 
-// Followed returns the list as it will be after the files have been updated. In the result, the wall clock and the
-// monotonic clock reach each entry's expiry at the same time.
+// Followed returns the list as it will be after the files have been updated. In the result, each entry's wall-clock
+// expiry agrees with its monotonic expiry.
 func (n *Next) Followed() map[string]*Entry {
 	list := make(map[string]*Entry, len(n.List))
 	for path, e := range n.List {
@@ -288,9 +286,9 @@ func (n *Next) Followed() map[string]*Entry {
 	return list
 }
 
-// Follow returns the claims whose files must be written and the claims that must be released so that the files agree
-// with the list. The map now contains the current files. ok is false if one of these files has changed since the round
-// began.
+// Follow returns the claims whose files must be written, and the claims that must be released, so that the files
+// agree with the list. The map now contains the current claims by file. ok is false if one of the files has changed
+// since the round began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {
@@ -322,13 +320,13 @@ func (n *Next) isGranted(path string) bool {
 	return slices.ContainsFunc(n.Granted, func(g claim.Row) bool { return g.Path == path })
 }
 
-// Ended returns the live claims in this machine's files that are not in the list.
+// Ended returns the claims in this machine's files that have not expired but are missing from the list.
 func (n *Next) Ended() []claim.Row {
 	return slices.DeleteFunc(slices.Clone(n.round.Files), func(f claim.Row) bool { return !f.Live(n.round.At) || n.List[f.Path] != nil })
 }
 
-// IsNews reports whether the holder of an ended claim must be notified. The holder must be notified if another claim
-// conflicts, or if this machine's claim was removed from the list before it expired. An expired claim causes no notice.
+// IsNews reports whether the holder of an ended claim must be notified. This is the case if another claim conflicts, or
+// if this machine's claim was removed from the list before it expired. A claim that simply expires causes no notice.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

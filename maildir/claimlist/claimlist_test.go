@@ -94,7 +94,8 @@ func rows(t testing.TB, lines []string) (all []claim.Row) {
 	return all
 }
 
-// name returns a short name for the path of a claim file. For a file that Next creates, this is new: and the pattern.
+// name returns a short name for the path of a claim file. For a file that Next creates, the name is "new:" followed
+// by the pattern.
 func (n *Next) name(path string) string {
 	if strings.HasPrefix(path, format.ClaimsDir+"/") {
 		return "new:" + n.List[path].Pattern
@@ -442,7 +443,7 @@ func TestNewEntry(t *testing.T) {
 }
 
 // TestFollowLater checks that, if the files could not be written, the next round makes the same decisions even if the
-// wall clock has been set.
+// wall clock was changed in between.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {

@@ -32,7 +32,7 @@ const (
 
 // Elsewhere gives access to the claims of other machines.
 type Elsewhere interface {
-	// IsListed reports whether the machines' shared list contains, or may contain, the claim in a file.
+	// IsListed reports whether the machines' shared list contains, or may contain, the claim in the file at path.
 	IsListed(path string) bool
 	// IsNamesakes reports whether, according to the list, the claim belongs to a different agent with the same name.
 	IsNamesakes(path string, agent *index.AgentRow) bool
@@ -40,7 +40,7 @@ type Elsewhere interface {
 
 // Claims reads and changes a project's claims, which are stored in claim files. It is safe for concurrent use.
 type Claims struct {
-	Elsewhere Elsewhere // implemented by the sync; must be set before the first use
+	Elsewhere Elsewhere // implemented by package peers; must be set before the first use
 
 	mail   *core.Mail
 	leases *claim.Leases
@@ -103,8 +103,8 @@ func (cs *Claims) Matches(workDir string, patterns []string) map[string]int {
 	return claim.Matches(names, patterns, fold, deadline)
 }
 
-// Check normalizes the patterns and checks the request against the limits. moved lists the texts that name nothing in
-// the request's folder and were resolved relative to the top of the code base.
+// Check normalizes the patterns and checks the request against the limits. moved lists the texts that do not exist in
+// the request's folder and were therefore resolved relative to the top of the code base.
 func (cs *Claims) Check(r *claim.Request) (moved []claim.Moved, err error) {
 	if r.TTL == 0 {
 		r.TTL = defaultTTL
@@ -177,8 +177,8 @@ func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *
 	return nil
 }
 
-// Plan plans the claim's file. The new file replaces an older file for the same agent and pattern, and keeps the older
-// file's unknown keys.
+// Plan plans the write of the claim's file. The new file replaces an older file for the same agent and pattern, and
+// keeps the older file's unknown keys.
 func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	switch {
@@ -266,7 +266,7 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 	return rows, err
 }
 
-// Look calls f with the project's claims as the index currently contains them. Only one Look runs at a time, so f must
+// Look calls f with the project's claims, brought up to date with the index. Only one Look runs at a time, so f must
 // not wait for files. Look returns f's error. If Look returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
@@ -301,7 +301,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
-			if cs.Elsewhere.IsListed(c.Path) { // this claim's expiry does not depend on the wall clock
+			if cs.Elsewhere.IsListed(c.Path) { // expiry in the list does not depend on this clock
 				continue
 			}
 			if before >= 2*writer.MaxGroup {
@@ -320,7 +320,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still agree with the index about when the claim expires and whether it was
+// stands reports whether the claim's files still agree with the index on when the claim expires and whether it was
 // released.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
@@ -345,9 +345,9 @@ func (cs *Claims) ReleasedBy(mark string) string {
 	return format.ReleasedBy(data)
 }
 
-// NotifyOutdone notifies the holders of exclusive claims whose pattern another agent claimed earlier, once for each
-// claim. The server never grants a second claim, but two claims may be live after a clock jumped forward and back, or
-// if users write claim files themselves.
+// NotifyOutdone notifies the holders of exclusive claims on a pattern that another agent claimed earlier, once for
+// each claim. The server never grants such a second claim. However, two claims may be live after a clock jumped
+// forward and back, or if users write claim files themselves.
 func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	live, err := cs.Select(ctx, func(c *claim.Row, live bool) bool { return live && c.Exclusive })
 	if err != nil {
@@ -371,8 +371,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder of a claim that the claim is not valid, once for each value of how. It returns any
-// error from the writer.
+// NotifyLost notifies the holder that its claim is not valid. It sends one notice for each claim and value of how. It
+// returns any error from the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

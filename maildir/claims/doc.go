@@ -1,4 +1,4 @@
-// Package claims manages a project's claims. The project's claim files determine which agent holds which path. Package
+// Package claims manages a project's claims. The claim files determine which agent has claimed which path. Package
 // claim contains the rules, and this package reads and writes the files. See docs/guard.md, "Making a claim".
 //
 //	claims.go  grant, release, list, sweep

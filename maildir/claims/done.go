@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OfDone returns the claims in an operation, as the claim files contained them after the operation. It returns any
-// error from the tree.
+// OfDone returns the claims that an operation wrote or released, as they were in the claim files after the operation.
+// It returns any error from the tree.
 func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	for _, v := range done.Changes {
 		data := v.Is

@@ -9,8 +9,7 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop records that an agent could not work because of claims that are still live. All of the claims stopped the agent
-// at the same moment.
+// Stop records that claims blocked an agent's work at a certain moment. It lists only the claims that are still live.
 type Stop struct {
 	Project string          `json:"project,omitempty"` // in a list of all projects: the slug
 	Agent   string          `json:"agent"`             // "" if unknown
@@ -19,7 +18,7 @@ type Stop struct {
 	By      []claim.Blocked `json:"by"`
 }
 
-// Stops lists the agents that were stopped within the last day by claims that are still live, newest first. For each
+// Stops lists the agents that were blocked within the last day by claims that are still live, newest first. For each
 // agent and claim, it lists the most recently refused commit, edit, push and claim.
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
@@ -33,7 +32,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	}
 	now := cs.mail.Store.Now()
 	for _, n := range noted {
-		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // excludes later claims
+		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // not a newer claim
 		i := slices.IndexFunc(live, holds)
 		if i < 0 || now.Sub(n.At) >= claim.StoppedFor {
 			continue

@@ -112,9 +112,9 @@ func (c *Codebase) NoteBelow(key string) *refusal.Error {
 	}
 }
 
-// NoteMade returns a note for a caller that has created the project with a key, if the result may surprise the caller.
-// That may be so if the project covers every path, or if the key names another folder of the code base or a folder that
-// does not exist on this machine. Otherwise NoteMade returns "".
+// NoteMade returns a note for a caller that has created the project with a key, if the result may surprise the
+// caller. This is the case if the project covers every path, or if the key names another folder of the code base or a
+// folder that does not exist on this machine. Otherwise NoteMade returns "".
 func (c *Codebase) NoteMade(key string) string {
 	given, top := filepath.Clean(storedir.PlainKey(key)), c.mail.HumanKey()
 	if top == "/" {
@@ -157,9 +157,9 @@ func (c *Codebase) Relatives() (fork, moved string) {
 }
 
 // Visited is called when an agent of the project works in the folder that the key names. If the folder is in a linked
-// worktree, Visited adds the worktree to the map of folders. The path then still identifies the project after the
-// worktree is removed. Once per server run, Visited also records the identity of the project's repository, so that the
-// project is recognized if its folder is moved. Visited logs errors.
+// worktree, Visited adds the worktree to the map of folders, so that the path still identifies the project after the
+// worktree is removed. Once per server run, Visited also records the identity of the project's repository, so that
+// the project is recognized if its folder is moved. Visited logs errors.
 func (c *Codebase) Visited(ctx context.Context, key string) {
 	log := c.all.store.Log
 	if err := c.recordRepository(context.WithoutCancel(ctx)); err != nil {

@@ -19,10 +19,10 @@ import (
 // Link is the result of linking a folder to a project.
 type Link struct {
 	Folder   string // the top of the folder's working tree, or the folder itself if it is in none
-	Slug     string // the project
+	Slug     string // slug of the project
 	HumanKey string // the project's own folder
 	Moved    string // the project's former folder, which no longer exists; "" if the new folder was only added
-	Hidden   string // name of the folder's own project, which the folder no longer identifies; "" for none
+	Hidden   string // name of the folder's own project, which it no longer identifies; "" for none
 }
 
 // Link makes a folder identify a project, in addition to the project's own folder. If the project's own folder no

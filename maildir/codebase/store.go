@@ -62,7 +62,7 @@ func Top(dir string) (string, error) {
 	return top, nil
 }
 
-// IsMissing reports whether path is known not to be a folder.
+// IsMissing reports whether path certainly is not a folder. It returns false if that cannot be determined.
 func IsMissing(path string) bool {
 	fi, err := os.Stat(path)
 	return tree.FaultOf(err) == tree.FaultGone || err == nil && !fi.IsDir()

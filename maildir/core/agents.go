@@ -40,17 +40,17 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 		return false, err
 	}
 	c.mu.Lock()
-	if c.left == left { // skipped if the agent may have been removed since the query
+	if c.left == left { // do not cache the name if agents were removed during the query
 		c.agents[name] = true
 	}
 	c.mu.Unlock()
 	return true, nil
 }
 
-// NameHolder returns an agent's own spelling of its name, given the name in any case. It returns "" if there is no such
-// agent.
+// NameHolder returns the exact spelling of an agent's name, ignoring the case of name. It returns "" if there is no
+// such agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // limit for each name; users may have created folders whose names differ only in case
+	const spellings = 10 // limit per name: users may have created folders whose names differ only in case
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {
@@ -60,8 +60,8 @@ func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err 
 	return holder, err
 }
 
-// AgentNamed finds the agent that a user or a model means by a name. It ignores case and a leading @. It returns the
-// agent's exact name or, if the project has no such agent, the name unchanged.
+// AgentNamed finds the agent that a user or model refers to. It ignores case and a leading @. It returns the agent's
+// exact name, or name unchanged if the project has no such agent.
 func (c *Mail) AgentNamed(ctx context.Context, name string) (string, error) {
 	if ok, err := c.HasAgent(ctx, name); err != nil || ok {
 		return name, err
@@ -74,7 +74,7 @@ func (c *Mail) AgentNamed(ctx context.Context, name string) (string, error) {
 	return cmp.Or(holder, name), err
 }
 
-// NoteSeen records in memory that the agent has just done something. KeepNotes writes this to disk. NoteSeen ignores
+// NoteSeen records in memory that the agent has just been active. KeepNotes writes the time to disk. NoteSeen ignores
 // unknown names.
 func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	if ok, err := c.HasAgent(ctx, agent); err != nil || !ok {
@@ -86,16 +86,16 @@ func (c *Mail) NoteSeen(ctx context.Context, agent string) {
 	Ring(c.seenChanged)
 }
 
-// lastSeen records when an agent was last seen, and whether that time is already in the agent's file.
+// lastSeen records when an agent was last active, and whether that time has been written to disk.
 type lastSeen struct {
 	last    time.Time
 	written bool
 }
 
-// KeepNotes writes to disk which notices the agents received. At most once a second, it also writes when each agent was
-// last seen. When ctx ends, KeepNotes writes whatever is left and returns.
+// KeepNotes writes to disk which notices the agents have received and, at most once a second, when each agent was
+// last active. When ctx ends, KeepNotes writes what is still unwritten and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
-	sighted := c.seenChanged // nil for a second after each write
+	sighted := c.seenChanged // nil for one second after each write, to limit the rate of writes
 	var rested <-chan time.Time
 	for ctx.Err() == nil {
 		select {
@@ -113,7 +113,7 @@ func (c *Mail) KeepNotes(ctx context.Context) {
 	c.Seats.Write()
 }
 
-// writeSeen writes the last-seen time into the file of each agent that was seen since the last call.
+// writeSeen writes to disk the last activity of each agent that has been active since the last call.
 func (c *Mail) writeSeen() {
 	unwritten := map[string]time.Time{}
 	c.mu.Lock()
@@ -131,13 +131,13 @@ func (c *Mail) writeSeen() {
 	}
 }
 
-// AddSeen moves a row's LastActive forward to the time when the agent was last seen.
+// AddSeen updates a row's LastActive if the server has seen the agent more recently.
 func (c *Mail) AddSeen(a *index.AgentRow) {
 	c.mu.Lock()
 	seen := c.seen[a.Name]
 	c.mu.Unlock()
 	var last time.Time
-	if seen != nil { // the time in the file may be older
+	if seen != nil { // the file's time may be older
 		last = seen.last
 	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		last = time.Unix(0, st.MTime)
@@ -169,7 +169,7 @@ func (s *Store) Machine() string { return format.KeyID(s.Key.Public().(ed25519.P
 // MachineName returns the name that a machine has published with its key, or the machine's id if it has not published a
 // name.
 func (c *Mail) MachineName(id string) string {
-	if !format.ValidID(id) { // the id was written by hand
+	if !format.ValidID(id) { // the id may have been written by hand
 		return format.Printable(format.Cut(id, 64))
 	}
 	data, _, err := c.Tree.Read(format.MachinePath(id), format.MaxSmall)
@@ -185,8 +185,8 @@ func (c *Mail) Elsewhere(a *index.AgentRow) bool {
 	return a.Machine != "" && a.Program != PersonProgram && c.IsShared() && a.Machine != c.Store.Machine()
 }
 
-// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this machine,
-// an agent without a machine, or a user's agent. While the mail is not shared, it always returns "".
+// MachineOf returns the name of the other machine that an agent belongs to. It returns "" for an agent of this
+// machine, an agent without a machine, or a user's agent. If the mail is not shared, it always returns "".
 func (c *Mail) MachineOf(a *index.AgentRow) string {
 	if !c.Elsewhere(a) {
 		return ""
@@ -222,8 +222,8 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	return e
 }
 
-// RenamedHere returns the new name of the agent on this machine that had the same name as another machine's agent. It
-// returns "" if there is none.
+// RenamedHere returns the current name of this machine's agent that had to be renamed because another machine has an
+// agent with the same name. It returns "" if there is no such agent.
 func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
 	ours, err := c.Store.Index.Agent(ctx, c.Slug, Suffixed(agent, c.MachineName(c.Store.Machine())))
 	if err != nil || ours == nil || ours.Machine != c.Store.Machine() {
@@ -232,13 +232,13 @@ func (c *Mail) RenamedHere(ctx context.Context, agent string) (string, error) {
 	return ours.Name, nil
 }
 
-// Suffixed returns NAME-machine as a valid agent name.
+// Suffixed returns name and machine, joined with a hyphen, as a valid agent name.
 func Suffixed(name, machine string) string {
 	machine = cmp.Or(SanitizeName(format.Cut(machine, 24)), "machine")
 	return format.Cut(name, 64-1-len(machine)) + "-" + machine
 }
 
-// Noticed removes agents that may no longer exist from the cache of names.
+// Noticed removes from the cache the names of agents that may no longer exist.
 func (c *Mail) Noticed(changes []index.Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -250,8 +250,8 @@ func (c *Mail) Noticed(changes []index.Change) {
 	}
 }
 
-// SeenHere returns the time when this server last saw each agent, by agent name. It omits agents that the server has
-// not seen.
+// SeenHere returns the time when this server last saw each agent, by agent name. It omits agents that have not been
+// active since the server started.
 func (c *Mail) SeenHere() map[string]time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,14 +19,15 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config contains the location of a store and how to open it. Root, OpenIndex and OpenHistory are required; the
-// zero value of any other field means its documented default.
+// Config contains the location of a store and how to open it. Root, OpenIndex and OpenHistory are required; for every
+// other field, the zero value means the documented default.
 type Config struct {
 	Root string // absolute path; created if it is missing
 
 	// OpenIndex opens the index. It is called after Open has taken the lock and has removed the leftovers of a crash
-	// from the trees. It may fill a new index from the trees (by slug) immediately; maildir.Open reconciles the index
-	// in any case. The caller closes the index after Close.
+	// from the trees. The argument trees contains the trees by slug. OpenIndex may fill a new index from them
+	// immediately; maildir.Open reconciles the index in any case. The caller must close the index after closing the
+	// store.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the history of a project's tree and creates the repository if it is missing.
 	OpenHistory func(k *store.Keeper) (history.Log, error)
@@ -38,39 +39,39 @@ type Config struct {
 	MaxFile      int64                           // maximum size of a message file in bytes; 0: tree.MaxFile
 	MaxFanout    int64                           // maximum of file size × recipients, in bytes; 0: sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
-	Files        int                             // file descriptors that operations in progress may use; 0: 512
-	MailboxDepth int                             // maximum unread messages (bounded drafts); 0: sending.MailboxDepth
+	Files        int                             // maximum number of file descriptors for operations; 0: 512
+	MailboxDepth int                             // maximum number of unread messages; 0: sending.MailboxDepth
 	Format       int                             // highest format of projects; 0: projectformat.Highest
 	Scope        storedir.Scope                  // determines the project of a path inside a Git working tree
 	Attachments  attachment.Settings             // limits and settings of attachments
 	Domains      address.Domains                 // domains of the mailboxes' addresses; none: mailtree.local
 	Outside      Outside                         // which mail may be sent to other domains
-	User         func() int                      // returns the uid of the store's user; nil: the process's effective uid
-	Patience     time.Duration                   // how long a caller waits for the disk; 0: 30 s
-	SyncInterval time.Duration                   // time between polls; 0: peers.SyncInterval; negative: only Sync.Now polls
+	User         func() int                      // returns the store's user's uid; nil: the process's effective uid
+	Patience     time.Duration                   // how long a caller of an operation waits for the disk; 0: 30 s
+	SyncInterval time.Duration                   // time between polls; 0: peers.SyncInterval; negative: no polling
 	ClaimAlone   bool                            // grant local claims while other machines are unreachable
 	GoneLook     time.Duration                   // time between checks for clients that have ended; 0: a minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
-	// Refine summarizes a thread's text with the command that the user has configured. If there is no summary, the
-	// error says why. Refine is nil if there is no such command.
+	// Refine runs the command that the user has configured to summarize a thread's text. If there is no summary, the
+	// error gives the reason. Refine is nil if no command is configured.
 	Refine func(ctx context.Context, thread []byte) (string, error)
-	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. An
-	// operation without paths had nothing to do. Observe may be nil.
+	// Observe is called after each writing operation, in the caller's goroutine, with the duration and the error. If
+	// op has no paths, the operation had nothing to do. Observe may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
 	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Time     // monotonic clock that times other machines' leases and saved files; nil: time.Now
+	Monotonic func() time.Time     // monotonic clock for other machines' leases and for saved files; nil: time.Now
 	Rand      io.Reader            // nil: crypto/rand
 	Log       *slog.Logger         // nil: discarded
 	Step      func(name string)    // for fault tests: called by the writer around each possible crash point; may be nil
-	Fail      func(p string) error // for fault tests: becomes Tree.Fail of every tree
+	Fail      func(p string) error // for fault tests: the value of Tree.Fail for every tree
 }
 
-// Outside contains the rules for mail to other domains. The zero value allows no such mail.
+// Outside configures mail to other domains. The zero value allows no such mail.
 type Outside struct {
 	Allow []string // domains in lower case; "*": all
 	Rate  int      // emails that a mailbox may send in an hour; 0: post.OutsideRate
-	// Queued is called with queued items after they are durable and indexed. It must not block. It may be nil.
+	// Queued is called with the queued items once they are durable and indexed. It must not block. Queued may be nil.
 	Queued func(items []outgoing.Item)
 }
 

@@ -19,13 +19,13 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail contains what all operations on a project share: the tree that the server maintains, the agents, the files of
-// new messages and marks, and the refusals of unknown names. It implements no operation. It is safe for concurrent use.
+// Mail contains what all operations on a project share: the tree, the agents, the files of new messages and marks,
+// and the refusals of unknown names. It implements no operations of its own. It is safe for concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
 	is      atomic.Pointer[identity]
-	folder  os.FileInfo   // the tree's folder when the project was opened
+	folder  os.FileInfo   // the tree's folder at the time the project was opened
 	removed chan struct{} // closed by NoteRemoved
 
 	days    dayFolders
@@ -34,15 +34,15 @@ type Mail struct {
 
 	mu          sync.Mutex
 	agents      map[string]bool // names known to exist
-	left        uint64          // number of times that names were removed from agents
+	left        uint64          // number of times that names have been removed from agents
 	seen        map[string]*lastSeen
 	seenChanged chan struct{} // wakes KeepNotes
-	told        chan struct{} // wakes KeepNotes
+	told        chan struct{} // wakes KeepNotes when an agent has received a notice
 }
 
-// Open opens the tree of a project and recovers it. It calls reports once, to get the receiver of the keeper's reports.
-// It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine
-// faults. After such a refusal, nothing has been changed.
+// Open opens the tree of a project and recovers it. It calls reports once, to get the object that the keeper reports
+// to. It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine
+// faults. If Open returns a refusal, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -57,7 +57,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		return nil, err
 	}
 	t.Fail = s.Fail
-	defer t.Close() // after this, the tree is open only while it is in use
+	defer t.Close() // from now on, the tree is open only while it is used
 	log := s.Log.With("project", slug)
 	c := &Mail{
 		Store:       s,
@@ -98,8 +98,8 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 // NoteRemoved closes the channel that Gone returns. It must be called only once.
 func (c *Mail) NoteRemoved() { close(c.removed) }
 
-// Gone returns a channel that is closed when the project ends: the server has noticed that the project's folder was
-// removed, or must stop using the project.
+// Gone returns a channel that is closed when the project ends, either because its folder was removed or because the
+// server must stop using it.
 func (c *Mail) Gone() <-chan struct{} { return c.removed }
 
 // Name returns the project's name for use in a sentence.
@@ -109,7 +109,7 @@ func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 // It returns ErrNotFound if the project is removed in the meantime, any error from Refused, and the writer's errors.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
-// actAs is like Act, but for an operation that has no agent until its plan sets one.
+// actAs is like Act, but for an operation whose agent is not known until its plan sets it.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	if err := c.Refused(); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (c *Mail) Perform(ctx context.Context, agent string, tx *writer.Tx) error {
 	return c.actAs(ctx, agent, tx)
 }
 
-// CheckMachine returns an error if a program would act as an agent of another machine.
+// CheckMachine returns an error if the caller is a program and the agent belongs to another machine.
 func (c *Mail) CheckMachine(ctx context.Context, agent string) error {
 	if door := format.DoorOf(ctx); door == format.DoorPage || door == format.DoorCLI {
 		return nil
@@ -145,8 +145,8 @@ func (c *Mail) IsRemoved() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved returns the error for a call that was in progress when the project's folder was removed, or when the
-// server had to stop using the project (Refused).
+// WasRemoved returns the error for a call during which the project ended, either because its folder was removed or
+// because the server had to stop using it (Refused).
 func (c *Mail) WasRemoved() error {
 	if err := c.Refused(); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *Mail) WasRemoved() error {
 	return &refusal.Error{What: refusal.NotFound("Project {name} was removed during the call."), Name: c.Name()}
 }
 
-// Ring wakes the goroutine that receives from bell, a channel with room for one value. It never waits.
+// Ring wakes the goroutine that receives from bell, a channel with a buffer of one. Ring never blocks.
 func Ring(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
@@ -162,16 +162,16 @@ func Ring(bell chan struct{}) {
 	}
 }
 
-// ClaimsFact is the fact (writer.Tx.Facts) on which operations on claims depend.
+// ClaimsFact is the fact (writer.Tx.Facts) for operations that depend on claims.
 const ClaimsFact = "claims"
 
-// NameFact returns the fact on which operations on an agent's name depend.
+// NameFact returns the fact for operations that depend on an agent's name.
 func NameFact(agent string) string { return "name " + strings.ToLower(agent) }
 
-// MarkFact returns the fact on which operations on the marks of an agent's deliveries depend.
+// MarkFact returns the fact for operations that depend on the marks of an agent's deliveries.
 func MarkFact(agent string) string { return "mark " + agent }
 
-// KeyFact returns the fact on which operations on a sender's idempotency key depend.
+// KeyFact returns the fact for operations that depend on a sender's idempotency key.
 func KeyFact(from, key string) string { return "key " + from + "\n" + key }
 
 // PersonProgram is the program name of users' agents.

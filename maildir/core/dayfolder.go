@@ -8,25 +8,26 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxDayFiles is the maximum number of messages in one day folder. The limit exists because each commit that changes a
-// folder makes Git write the whole folder again. The day's other messages go to DD/1, then to DD/2, and so on.
+// maxDayFiles is the maximum number of messages in one day folder. The limit exists because Git stores the whole list
+// of a folder again with each commit that changes the folder. Further messages of the day are stored in DD/1, then in
+// DD/2, and so on.
 const maxDayFiles = 1000
 
-// dayFolders determines the folders for new messages of the current day. It caches each mailbox's newest folder, with
-// the number of messages that the writer planned in that folder. It does not count messages that other programs add to
-// the folder. Only the writer's goroutine uses it. The zero value is empty.
+// dayFolders determines the folders for new messages of the current day. For each mailbox, it caches the newest
+// folder and the number of messages in it. Messages that other programs add later are not counted. Only the writer's
+// goroutine uses it. The zero value is empty.
 type dayFolders struct {
-	day    string // YYYY/MM/DD; folders of another day are dropped
+	day    string // YYYY/MM/DD; the folders of an earlier day are dropped
 	newest map[string]*dayFolder
 }
 
 // dayFolder is a mailbox's newest folder for a given day.
 type dayFolder struct {
-	part  int // 0: the folder of the day itself
+	part  int // number of the subfolder; 0: the folder of the day itself
 	files int
 }
 
-// place returns the path for a new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p itself until
+// place returns the path for a new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p itself unless
 // the day's folder is full. A folder that cannot be listed is treated as empty.
 func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
@@ -49,7 +50,7 @@ func (d *dayFolders) place(t *tree.Tree, p string) string {
 	return partOf(dir, f.part) + "/" + name
 }
 
-// lastPart finds the day's newest folder, at or below dir in the tree, and counts its messages.
+// lastPart finds the newest folder of a day, which is dir or a folder in it, and counts the messages in that folder.
 func lastPart(t *tree.Tree, dir string) *dayFolder {
 	f := dayFolder{}
 	entries, _ := t.List(dir)
@@ -71,6 +72,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
 
-// Place returns the path for a new message file that belongs at path. It returns a different path if path's folder is
-// full. Only plans call Place.
+// Place returns the path for a new message file that belongs at path. The result differs from path if path's folder
+// is full. Only plans may call Place.
 func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

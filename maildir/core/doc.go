@@ -1,19 +1,19 @@
-// Package core contains what every operation of the domain needs: a project's mail with its agents, and what the
-// projects of a store share. It implements no operation.
+// Package core contains what every operation of the domain needs: a project's mail and agents, and what the projects
+// of a store share. It implements no operations of its own.
 //
-//	core.go      Mail: one project's mail; who may act, and whether the project was removed
+//	core.go      Mail: one project's mail; which callers may act, and whether the project was removed
 //	store.go     Store: what the projects of a store share
 //	config.go    how to open a store
 //	agents.go    which agents exist, when they were last seen, and to which machine they belong
-//	party.go     who a sender or recipient is: an agent here, an agent of another project, or an email address
+//	party.go     what a sender or recipient is: an agent here, an agent of another project, or an email address
 //	refusals.go  refusals of unknown names, which list the names that exist
 //	ids.go       shortened ids, and messages by their ids
 //	message.go   the files of a new message
 //	marks.go     the marks of deliveries
 //	receipts.go  what recipients have done with a message
 //	notice.go    the messages of Postmaster
-//	trust.go     who vouches for a message, and which senders a mailbox trusts
-//	owners.go    who owns a mailbox
+//	trust.go     whether a message is verified, and which senders a mailbox trusts
+//	owners.go    which OS user owns a mailbox
 //	feed.go      how callers wait for changes
 //
 // An agent belongs to the machine that created it. The agent's profile identifies that machine by its key id. If

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed wakes callers that are waiting for changes. It does not deliver the changes. Callers read the changes after a
+// feed wakes callers that are waiting for changes, but does not deliver the changes. Callers read the changes after a
 // mark from the index, so a slow reader misses nothing.
 type feed struct {
 	mu     sync.Mutex
@@ -21,8 +21,8 @@ func newFeed() *feed {
 	return &feed{all: make(chan struct{}), agents: map[string]chan struct{}{}, idle: make(chan struct{})}
 }
 
-// Ring wakes every caller that is waiting for any change. It also wakes each caller that is waiting for an agent whose
-// files are in changes.
+// Ring wakes every caller that is waiting for any change. For each agent whose files are in changes, it also wakes
+// the callers that are waiting for changes to that agent's files.
 func (f *feed) Ring(changes []index.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,7 +31,7 @@ func (f *feed) Ring(changes []index.Change) {
 	for _, c := range changes {
 		f.wake(c.Project, c.Agent)
 		f.wake(c.Project, AnyAgent)
-		if c.Kind == format.KindCanonical && c.Op != index.Added { // any inbox may contain the message
+		if c.Kind == format.KindCanonical && c.Op != index.Added { // the message may be in any inbox
 			for k := range f.agents {
 				if slug, name, _ := strings.Cut(k, "/"); slug == c.Project {
 					f.wake(slug, name)
@@ -48,7 +48,7 @@ func (f *feed) RingAgent(slug, name string) {
 	f.wake(slug, name)
 }
 
-// RingIdle wakes callers that are waiting for the end of a turn.
+// RingIdle wakes callers that are waiting for a turn to end.
 func (f *feed) RingIdle() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,38 +12,38 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// identity contains the information about a project from project.json and shared.json.
+// identity is what project.json and shared.json say about a project.
 type identity struct {
 	own    string    // the path in project.json; "" if there is none
 	key    string    // the path of the code base on this machine; "" if neither file contains one
 	made   time.Time // when the project was created; zero if project.json does not say
 	shared bool      // the mail is shared with other machines
-	refuse error     // if not nil, the server must not use the project for this reason: see projectformat.Refuse
+	refuse error     // the reason why the server must not use the project, or nil: see projectformat.Refuse
 }
 
-// HumanKey returns the absolute path that names the project, or "" if there is none. The path is from shared.json if
-// that file contains one, and otherwise from project.json. It changes when a user edits the file.
+// HumanKey returns the absolute path that identifies the project, or "" if there is none. The path comes from
+// shared.json or, if that file contains none, from project.json. It changes when a user edits either file.
 func (c *Mail) HumanKey() string { return c.is.Load().key }
 
-// OwnKey returns the path in project.json, which other machines may change if the project is shared.
+// OwnKey returns the path in project.json. Other machines may change that path if the project is shared.
 func (c *Mail) OwnKey() string { return c.is.Load().own }
 
-// IsNamed reports whether name is the project's current name, or the path at which the project was created. If the path
-// of a code base changes, its earlier mail still belongs to this project.
+// IsNamed reports whether name is the project's current name, or the path at which the project was created. If the
+// path of the code base has changed, earlier mail still belongs to this project.
 func (c *Mail) IsNamed(name string) bool { return name == c.Name() || format.Slug(name) == c.Slug }
 
-// Created returns when the project was created, or zero if project.json contains no time.
+// Created returns the time when the project was created, or the zero time if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.is.Load().made }
 
-// Refused returns an error if this server must no longer use the project because a user or Git has raised the format in
-// project.json. Otherwise it returns nil.
+// Refused returns an error if this server must no longer use the project, because a user or Git has raised the format
+// in project.json. Otherwise, it returns nil.
 func (c *Mail) Refused() error { return c.is.Load().refuse }
 
 // IsShared reports whether the project's mail is shared with other machines.
 func (c *Mail) IsShared() bool { return c.is.Load().shared }
 
-// Reread rereads project.json and shared.json, and reports whether the result of any method above has changed. If a
-// machine fault prevents this, Reread returns the fault and changes nothing. Only one call may run at a time.
+// Reread rereads project.json and shared.json, and reports whether the result of any of the methods above has
+// changed. If there is a machine fault, Reread returns it and changes nothing. Only one call may run at a time.
 func (c *Mail) Reread() (changed bool, err error) {
 	is, err := c.Store.readIdentity(c.Slug, c.Tree, c.Keeper.Log)
 	if err != nil {

@@ -12,10 +12,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MinShort is the minimum length of a shortened id. It reduces the risk that a typo matches a message.
+// MinShort is the minimum length of a shortened id. The limit reduces the risk that a typo matches a message.
 const MinShort = 4
 
-// FullID is like maildir.Project.FullID, but refusals refer to the given field. An empty slug means all projects.
+// FullID is like maildir.Project.FullID, but its refusals refer to the given field. If slug is "", it searches all
+// projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
 	if err != nil || slices.Contains(threads, short) {
@@ -26,8 +27,8 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 	})
 }
 
-// Lengthen returns the full id for short. The argument with is a function that returns the ids that begin with a
-// prefix. See maildir.Project.FullID.
+// Lengthen returns the full id for short. The function with returns the ids that begin with a given prefix. See
+// maildir.Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string
 	for _, prefix := range IDPrefixes(short, s.Now().UTC()) {
@@ -43,8 +44,8 @@ func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix str
 	return OneID(field, short, found)
 }
 
-// OneID returns the only id in found. If found is empty, or short is too short, it returns short itself. It returns
-// ErrConflict if there are several ids.
+// OneID returns the only id in found. If found is empty or short is shorter than MinShort, it returns short itself.
+// If found contains several ids, it returns ErrConflict.
 func OneID(field refusal.Field, short string, found []string) (string, error) {
 	slices.Sort(found)
 	found = slices.Compact(found)
@@ -62,7 +63,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 	}
 }
 
-// IDPrefixes returns the id prefixes that short may stand for.
+// IDPrefixes returns the id prefixes that short may be an abbreviation of.
 func IDPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
 	if !format.ValidID(short) {
@@ -78,8 +79,8 @@ func IDPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// HeadNamed returns the message whose id is given in a field, without the body. It returns ErrNotFound if there is no
-// such message.
+// HeadNamed returns the message with the given id, without the body. It returns ErrNotFound, which refers to the
+// given field, if there is no such message.
 func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = c.Store.Domains.IDNamed(id)
 	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)
@@ -98,7 +99,8 @@ func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow
 	return c.Store.Index.FromElsewhere(ctx, c.Slug, messageID)
 }
 
-// NameAsTheyCame replaces ids of messages from other domains with their Message-IDs. It reverses post.Post.joinForeign.
+// NameAsTheyCame replaces the ids of messages from other domains with their original Message-IDs. It is the inverse
+// of post.Post.joinForeign.
 func (c *Mail) NameAsTheyCame(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		row, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

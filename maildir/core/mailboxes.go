@@ -8,7 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MailboxAt returns the project's mail and the agent that receive email for a local part: see maildir.Store.MailboxAt.
+// MailboxAt returns the mail of the project, and the agent, that receive email for a local part. See
+// maildir.Store.MailboxAt.
 func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent string, err error) {
 	slugs, err := s.Owners.ProjectsOf(local)
 	if err != nil {
@@ -31,8 +32,8 @@ func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent str
 	return nil, "", &refusal.Error{What: refusal.UnknownMailbox, Field: refusal.Mailbox, Name: local}
 }
 
-// MayOwnMore returns an error for a guest who already owns the maximum number of mailboxes. Mailboxes whose folder was
-// removed are not counted.
+// MayOwnMore returns an error if the caller is a guest that already owns the maximum number of mailboxes. Mailboxes
+// whose folder was removed do not count.
 func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	if !s.IsForeignUser(by) {
 		return nil
@@ -73,6 +74,6 @@ func (s *Store) MayOwnMore(ctx context.Context, by Caller) error {
 	return nil
 }
 
-// MaxGuestMailboxes is the maximum number of a store's mailboxes that one OS user may own. It does not apply to root
-// and the store's user.
+// MaxGuestMailboxes is the maximum number of mailboxes in a store that one OS user may own. The limit does not apply
+// to root or the store's user.
 const MaxGuestMailboxes = 100

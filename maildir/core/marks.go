@@ -12,18 +12,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking lists one agent's deliveries to mark.
+// Marking selects deliveries of one agent, and the marks that they get.
 type Marking struct {
 	Verb string // "read", "acknowledge" or "archive"; the last two also mark as read
 	IDs  []string
-	Page bool // skip a delivery that was removed or cannot be marked
+	Page bool // skip deliveries that were removed or cannot be marked, instead of failing
 }
 
-// PlanMarking plans the missing marks of an agent's deliveries.
+// PlanMarking plans the marks that an agent's deliveries do not have yet.
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // was removed
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // it was removed
 			continue
 		}
 		if err == nil {
@@ -36,8 +36,8 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery lacks, with at as their time. It returns any error from FreeFor, and
-// Group.Behind's error if the index has a mark that no longer exists.
+// PlanMarks plans the marks that a delivery does not have yet; at is their time. It returns any error from FreeFor.
+// If the index has a mark that no longer exists, it returns Group.Behind's error.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
@@ -45,7 +45,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	}
 	read := mark{format.ReadMark(d.CopyPath), d.Read}
 	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
-	switch { // with these marks the delivery is read, even without a .read file
+	switch { // either of these marks also means that the delivery is read
 	case acked.there:
 		read = acked
 	case archived.there:
@@ -75,8 +75,8 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	return nil
 }
 
-// FreeFor returns nil if a file can be created at path. It returns Group.Behind's error if a mark exists there that the
-// index does not have yet. It returns ErrConflict if something else is there, such as a folder or an invalid mark.
+// FreeFor returns nil if there is no file at path. If there is a mark that the index does not have yet, it returns
+// Group.Behind's error. If there is anything else, such as a folder or an invalid mark, it returns ErrConflict.
 func (c *Mail) FreeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)
 	switch {

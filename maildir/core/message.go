@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// PlanMessage plans the files of a message: canonical file, outbox copy, inbox copies, attachments. It plans no files
-// in other projects. See docs/tree.md, "Copies".
+// PlanMessage plans the files of a message in this project: the canonical file, the outbox copy, the inbox copies and
+// the attachments. See docs/tree.md, "Copies".
 func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = c.Store.Clock.Stamp(); err != nil {
@@ -39,14 +39,14 @@ func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, fi
 	return nil
 }
 
-// PlanDelivered plans the files of a message from another project: the canonical file, and the copies in the inboxes of
-// takers. The message's id must be set, and takers must be among the message's recipients.
+// PlanDelivered plans the files of a message from another project: the canonical file, and copies in the inboxes of
+// the agents in takers. The message's id must be set, and takers must be among its recipients.
 func (c *Mail) PlanDelivered(tx *writer.Tx, m *format.Message, takers []string) {
 	plain, full := c.sealed(m)
 	c.planCopies(tx, m, plain, full, takers)
 }
 
-// sealed returns the file of a message without its bcc recipients, and the file with all of them.
+// sealed returns two sealed files of a message: one without bcc recipients, and one that lists all of them.
 func (c *Mail) sealed(m *format.Message) (plain, full []byte) {
 	open := *m
 	open.BCC = nil
@@ -57,9 +57,9 @@ func (c *Mail) sealed(m *format.Message) (plain, full []byte) {
 	return plain, format.Seal(c.Store.Key, format.FormatMessage(m))
 }
 
-// planCopies plans the canonical file of a message, the copy of a sender that is an agent of this project, and the
-// inbox copies of takers. It also sets the operation's data for the history. Apart from the sender's copy, only a bcc
-// recipient's own copy names that recipient (Invariant I7).
+// planCopies plans the canonical file of a message and the inbox copies of the agents in takers. If the sender is an
+// agent of this project, it also plans the outbox copy. It also sets the operation's data for the history. A bcc
+// recipient is named only in the sender's copy and in that recipient's own copy (Invariant I7).
 func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, takers []string) {
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
@@ -86,7 +86,8 @@ func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, 
 	tx.Summary = SummaryOf(m)
 }
 
-// SummaryOf returns the line that the history shows for a message. The line contains no bcc recipients (Invariant I7).
+// SummaryOf returns the line that the history shows for a message. The line never names a bcc recipient (Invariant
+// I7).
 func SummaryOf(m *format.Message) string {
 	if len(m.To)+len(m.CC) == 0 {
 		return fmt.Sprintf("%s: %s", m.From, m.Subject)
@@ -115,8 +116,8 @@ func (c *Mail) CheckSize(file []byte) error {
 	return nil
 }
 
-// checkFanout returns an error if writing a message's file, which has size bytes, to every inbox would exceed the
-// limit.
+// checkFanout returns an error if writing a message's file of size bytes to the inbox of every recipient would exceed
+// Config.MaxFanout.
 func (c *Mail) checkFanout(m *format.Message, size int) error {
 	n, most := len(m.Recipients()), c.Store.MaxFanout
 	if int64(n)*int64(size) <= most {
@@ -142,9 +143,9 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 	return m, data, err
 }
 
-// NeedRoom returns refusal.MailboxFull if a mailbox has no room for another unread message. The function coming returns
-// the number of messages that are about to be written below a folder. For an agent of another project, NeedRoom does
-// not count messages that are about to be written.
+// NeedRoom returns refusal.MailboxFull if one of the named mailboxes has no room for another unread message. The
+// function coming returns the number of messages in a folder that the current group is about to write. For agents of
+// other projects, NeedRoom does not count such messages.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
 		p := c.Store.PartyOf(n)
@@ -157,7 +158,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise there is enough room in any case
+		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise, there is enough room even for a full group
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
@@ -172,8 +173,8 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy of a message, which must exist on disk. It returns ErrNotFound or an error from
-// Group.Behind.
+// Delivery returns the agent's copy of a message, after checking that it exists on disk. It returns ErrNotFound if
+// there is no such copy, and Group.Behind's error if the index is out of date.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, err
 	return d, g.Present(d.CopyPath)
 }
 
-// ContentNow returns the current content of a file, or nil if the file does not exist.
+// ContentNow returns the content of a file on disk, or nil if the file does not exist.
 func (c *Mail) ContentNow(path string) ([]byte, error) {
 	data, _, err := c.Tree.Read(path, c.Tree.MaxFile()+format.MaxHeader)
 	switch {
@@ -197,5 +198,5 @@ func (c *Mail) ContentNow(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return append([]byte{}, data...), nil // not nil for an empty file
+	return append([]byte{}, data...), nil // an empty file must not result in nil
 }

@@ -13,18 +13,18 @@ import (
 // Notice is a message from Postmaster.
 type Notice struct {
 	To       string
-	About    string // the idempotency key: Postmaster reports each matter once
+	About    string // the idempotency key, so that Postmaster reports each matter only once
 	Subject  string
 	Body     string
 	Thread   string   // "": a new thread
-	Resolved []string // ids of Postmaster's earlier messages that this one replaces: they are marked as read
+	Resolved []string // ids of earlier messages from Postmaster that this one replaces, and that are marked as read
 	Answers  string   // id of the message that the notice is about; "": none
 
 	Boundless bool // the notice does not count toward MostNotices
 }
 
 // MostNotices is the maximum number of messages that Postmaster writes to one agent in an hour. The limit exists
-// because a script may save any number of files. One final message says that more files need fixing.
+// because a script may save any number of invalid files. A final message says that more files need fixing.
 const MostNotices = 20
 
 // noticeCount counts Postmaster's messages in the current hour, by agent. It is safe for concurrent use.
@@ -34,7 +34,7 @@ type noticeCount struct {
 	wrote map[string]int
 }
 
-// count records one more message to the agent and returns the agent's total for the current hour.
+// count adds one to the number of messages to the agent, and returns the agent's total for the current hour.
 func (c *noticeCount) count(agent string, now time.Time) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,16 +45,17 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 	return c.wrote[agent]
 }
 
-// giveBack undoes count if the message was not written.
+// giveBack undoes a call of count, for a message that was not written.
 func (c *noticeCount) giveBack(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote[agent] > 0 { // otherwise another hour has begun
+	if c.wrote[agent] > 0 { // zero if another hour has begun
 		c.wrote[agent]--
 	}
 }
 
-// Notify delivers a message from Postmaster, unless it was delivered before. It returns the writer's errors.
+// Notify delivers a message from Postmaster, unless a message with the same key was delivered before. It returns the
+// writer's errors.
 func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	told, err := c.Store.Index.Keyed(ctx, c.Slug, format.Postmaster, a.About)
 	if err != nil || len(told) > 0 {
@@ -94,7 +95,7 @@ func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	return err
 }
 
-// PlanNotice plans a message from Postmaster, of normal importance. It returns any error from PlanMessage.
+// PlanNotice plans a message from Postmaster with normal importance. It returns any error from PlanMessage.
 func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	m.Project, m.From, m.Importance = c.Name(), format.Postmaster, format.Normal
 	m.Origin = format.Origin{Auth: "uid:" + strconv.Itoa(c.Store.User())}

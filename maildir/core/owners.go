@@ -14,7 +14,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// owners is the store's owners.json: {"<slug>/<agent>": uid}. The user may edit the file while a server is running.
+// owners is the store's file owners.json: {"<slug>/<agent>": uid}. The user may edit the file while a server is
+// running.
 type owners struct {
 	file *registry.File[map[string]int]
 }
@@ -32,8 +33,8 @@ func NewOwners(root string) owners {
 	})}
 }
 
-// LoadOwners returns the owners, which the caller must not change. If it returns ErrUnavailable, callers must treat no
-// OS user as an owner.
+// LoadOwners returns the owners, which the caller must not change. If it returns ErrUnavailable, callers must assume
+// that no OS user owns any agent.
 func (o *owners) LoadOwners() (map[string]int, error) {
 	all, err := o.file.Load()
 	if err != nil {
@@ -42,7 +43,7 @@ func (o *owners) LoadOwners() (map[string]int, error) {
 	return all, nil
 }
 
-// Set changes one owner. NoOwner removes the entry.
+// Set changes the owner of one mailbox. The uid NoOwner removes the entry.
 func (o *owners) Set(key string, uid int) error {
 	return o.file.Change(func(all map[string]int) (map[string]int, error) {
 		changed := map[string]int{}
@@ -56,8 +57,8 @@ func (o *owners) Set(key string, uid int) error {
 	})
 }
 
-// ProjectsOf returns the projects that may contain the mailbox for an address, in lookup order. It returns any error
-// from LoadOwners.
+// ProjectsOf returns the projects that may contain the mailbox for a local part, in lookup order. It returns any
+// error from LoadOwners.
 func (o *owners) ProjectsOf(local string) (slugs []string, err error) {
 	all, err := o.LoadOwners()
 	if err != nil {
@@ -90,12 +91,12 @@ func (c *Mail) OwnerOf(agent string) (int, error) {
 	return c.Owner(owners, agent), nil
 }
 
-// DefaultProject is the slug of the project for requests that name no project. It has no human key. See docs/tools.md,
-// "postal".
+// DefaultProject is the slug of the project for requests that specify no project. That project has no human key. See
+// docs/tools.md, "postal".
 const DefaultProject = "default"
 
-// PlanAgent plans a new agent with that profile. The agent's creation time is now, and its machine is this machine. The
-// agent belongs to the OS user uid: see SetOwner. PlanAgent returns the completed profile.
+// PlanAgent plans a new agent with the given profile, which belongs to the OS user uid (see SetOwner). PlanAgent adds
+// the current time and this machine to the profile, and returns it.
 func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid int) (format.Profile, error) {
 	p.Inception, p.Machine = g.Now.Truncate(time.Microsecond), c.Store.Machine()
 	tx.Create(format.ProfilePath(p.Name), format.FormatProfile(p))
@@ -103,8 +104,8 @@ func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid i
 }
 
 // SetOwner sets the owner of a new agent to the OS user uid; NoOwner means the store's user. If an earlier agent of
-// that name had a different owner, SetOwner drops that agent's hooks and trusted senders. Call SetOwner before the
-// agent exists, so that no other user gets access in between.
+// that name had a different owner, SetOwner deletes that agent's hooks and trusted senders. SetOwner must be called
+// before the agent is created, so that no other user has access to it in the meantime.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
 	owners, err := c.Store.Owners.LoadOwners()
@@ -117,8 +118,8 @@ func (c *Mail) SetOwner(name string, uid int) error {
 		now = c.Store.User()
 	}
 	if before != now {
-		// Hooks and trusted senders must be dropped first, because a hook without an owner runs as the mailbox's owner,
-		// for mail from senders that the mailbox trusts.
+		// Delete hooks and trusted senders first. A hook without an owner runs as the mailbox's owner, for mail from
+		// senders that the mailbox trusts.
 		if err := errors.Join(c.Store.Hooks.DeleteMailbox(c.Slug, name), c.Store.Trusted.Drop(c.Slug, name)); err != nil {
 			return err
 		}

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Party is a sender or recipient of a message, as the store understands it. A party is either an agent of the message's
-// own project, an agent of another project, or an email address.
+// Party is a sender or recipient of a message: an agent of the message's own project, an agent of another project, or
+// an email address.
 type Party struct {
 	Name    string // the agent's name, or the whole email address
 	Project string // for an agent of another project: the part after the @, which is a slug in files; otherwise ""
@@ -26,12 +26,13 @@ func (p Party) IsHere() bool { return !p.Email && p.Project == "" }
 // email addresses contain an @.
 func IsAgent(party string) bool { return !strings.Contains(party, "@") }
 
-// noProject is a domain that never names a project. The domain is reserved (RFC 6761), and UnknownSender uses it.
+// noProject is a domain that never identifies a project. The domain is reserved (RFC 6761), and UnknownSender uses
+// it.
 const noProject = "invalid"
 
-// PartyOf determines the kind of a party. No other code decides this. An address is an email address if the part after
-// the @ contains a dot, or if the configuration lists that part (Domains, Outside.Allow). Every other address is an
-// agent of another project, whether or not this machine has that project.
+// PartyOf parses the address of a party. All code uses PartyOf to distinguish the kinds of parties. An address is an
+// email address if the part after the @ contains a dot or is a configured domain (Domains, Outside.Allow). Any other
+// address with an @ is an agent of another project, even if this machine does not have that project.
 func (s *Store) PartyOf(party string) Party {
 	at := strings.LastIndexByte(party, '@')
 	if at < 0 {
@@ -45,7 +46,7 @@ func (s *Store) PartyOf(party string) Party {
 	return Party{Name: party[:at], Project: in}
 }
 
-// IsElsewhere reports whether an unknown agent name is an email address at another domain.
+// IsElsewhere reports whether a name that belongs to no agent is an email address at another domain.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
@@ -54,8 +55,8 @@ func (s *Store) IsElsewhere(name string) bool {
 // In returns the address that an agent of this project has in other projects.
 func (c *Mail) In(agent string) string { return agent + "@" + c.Slug }
 
-// IsAgentAt reports whether a party to a message of this project is the agent with the given name. The party may be the
-// agent's name, its address in other projects, or one of its email addresses at the store's domains.
+// IsAgentAt reports whether a party to a message of this project is the given agent. The party may be the agent's
+// name, the agent's address in other projects, or an email address of the agent at the store's domains.
 func (c *Mail) IsAgentAt(agent, party string) bool {
 	if party == agent || party == c.In(agent) {
 		return true
@@ -65,8 +66,9 @@ func (c *Mail) IsAgentAt(agent, party string) bool {
 	return name != party && (strings.EqualFold(name, agent) || strings.EqualFold(before, agent))
 }
 
-// SeenFrom returns a party of this project's mail as another project's mail names it. An agent of this project becomes
-// an address, and the address of an agent of the other project becomes a bare name.
+// SeenFrom converts a party's name from the form that this project uses to the form that the project with the given
+// slug uses. An agent of this project becomes an address, and the address of an agent of the other project becomes a
+// bare name.
 func (c *Mail) SeenFrom(slug, party string) string {
 	p := c.Store.PartyOf(party)
 	switch {
@@ -78,16 +80,16 @@ func (c *Mail) SeenFrom(slug, party string) string {
 	return party
 }
 
-// shortName returns the name that people use for the project: the last element of its path.
+// shortName returns the last element of the project's path, which people use as the project's name.
 func (c *Mail) shortName() string { return path.Base(c.Name()) }
 
-// IsCalled reports whether the project's name or slug begins with the given text, ignoring case.
+// IsCalled reports whether the project's short name or slug begins with the given text. It ignores case.
 func (c *Mail) IsCalled(begun string) bool {
 	begun = strings.ToLower(begun)
 	return strings.HasPrefix(strings.ToLower(c.shortName()), begun) || strings.HasPrefix(c.Slug, begun)
 }
 
-// ShortAddress is like In, but uses the project's name if no other project has that name and it contains no space.
+// ShortAddress is like In, but uses the project's short name if that is unambiguous and can be part of an address.
 func (c *Mail) ShortAddress(agent string) string {
 	short := agent + "@" + c.shortName()
 	found := c.Store.Called(c.shortName())
@@ -97,7 +99,8 @@ func (c *Mail) ShortAddress(agent string) string {
 	return short
 }
 
-// Called returns the open projects whose slug or short name is exactly name. Only one project can have a given slug.
+// Called returns the open projects whose slug or short name is exactly name. If a project has that slug, it is the
+// only result.
 func (s *Store) Called(name string) (all []*Mail) {
 	if c := s.Projects.Mail(name); c != nil {
 		return []*Mail{c}
@@ -110,10 +113,10 @@ func (s *Store) Called(name string) (all []*Mail) {
 	return all
 }
 
-// Addressed returns the name under which this project's files store a party: the bare name of an agent of this project,
-// name@slug for an agent of another project, or an email address. A party that is none of these is returned unchanged.
-// If the part after the @ is the name of several projects, Addressed returns ErrConflict, with the addresses. It does
-// not check whether the agent exists.
+// Addressed converts a party's name to the form that this project's files use: the bare name of an agent of this
+// project, name@slug for an agent of another project, or an email address. It returns any other name unchanged. If
+// the part after the @ is the name of several projects, Addressed returns ErrConflict; the error lists the possible
+// addresses. It does not check whether the agent exists.
 func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 	p := c.Store.PartyOf(party)
 	if p.Project == "" {
@@ -148,7 +151,7 @@ func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 	return party, nil
 }
 
-// addressesIn returns an agent's address in each of several projects.
+// addressesIn returns the agent's address in each of the given projects.
 func addressesIn(all []*Mail, agent string) (addresses []string) {
 	for _, c := range all {
 		addresses = append(addresses, c.In(agent))
@@ -156,7 +159,7 @@ func addressesIn(all []*Mail, agent string) (addresses []string) {
 	return addresses
 }
 
-// Namesakes returns the other open projects that have an agent with exactly that name, sorted by slug.
+// Namesakes returns the other open projects that have an agent with exactly the given name, sorted by slug.
 func (c *Mail) Namesakes(ctx context.Context, agent string) (all []*Mail, err error) {
 	slugs, err := c.Store.Index.ProjectsWith(ctx, format.KindProfile, agent)
 	slices.Sort(slugs)
@@ -168,9 +171,10 @@ func (c *Mail) Namesakes(ctx context.Context, agent string) (all []*Mail, err er
 	return all, err
 }
 
-// OnlyNamesake returns the address of an agent that this project lacks and exactly one other project has, with a note
-// about it. If no other project has the agent, OnlyNamesake returns "". If several projects have the agent, it returns
-// ErrNotFound, with the addresses.
+// OnlyNamesake finds an agent in another project, if this project has no agent of that name. If exactly one other
+// project has the agent, OnlyNamesake returns the agent's address there, with a note about it. It returns "" if no
+// other project has the agent. If several projects have the agent, it returns ErrNotFound; the error lists the
+// addresses.
 func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent string) (address string, note *refusal.Error, err error) {
 	found, err := c.Namesakes(ctx, agent)
 	switch {
@@ -194,8 +198,8 @@ func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent stri
 	}, nil
 }
 
-// NeedParty returns the project of a party that is an agent of another project. It returns ErrNotFound if this machine
-// does not have the project or the project does not have the agent, and ErrUnavailable if the project cannot be opened.
+// NeedParty returns the project of a party that is an agent of another project. It returns ErrNotFound if the project
+// is not on this machine or does not have the agent, and ErrUnavailable if the project could not be opened.
 func (c *Mail) NeedParty(ctx context.Context, field refusal.Field, party string) (*Mail, error) {
 	p := c.Store.PartyOf(party)
 	other := c.Store.Projects.Mail(p.Project)
@@ -237,7 +241,7 @@ func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
 			Err:   err,
 		}
 	}
-	slugs := map[string]string{} // by name
+	slugs := map[string]string{} // slugs by short name and by slug
 	for _, m := range c.Store.Projects.Mails() {
 		slugs[m.shortName()], slugs[m.Slug] = m.Slug, m.Slug
 	}

@@ -11,13 +11,13 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Resolver returns the Resolver for the keys of the open projects.
+// Resolver returns a resolver for project keys.
 func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.ProjectNames, Folders: s.Folders.Load}
 }
 
-// ProjectNames returns the names of the open projects, and of those that could not be opened. Without the latter, a
-// call could create a second project for a path.
+// ProjectNames returns the names of the open projects, and of those that could not be opened. If the latter were
+// missing, a call could create a second project for the same path.
 func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})
@@ -35,19 +35,19 @@ func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	return all, err
 }
 
-// placesFresh is how long the result of Places is cached.
+// placesFresh is how long a result of Places is cached.
 const placesFresh = 5 * time.Second
 
 // places caches the result of Places.
 type places struct {
 	mu    sync.Mutex
 	all   repo.Folders
-	of    *folders.Map // the map that all was computed from
+	of    *folders.Map // the map of folders that all was computed from
 	until time.Time
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, except for linked
-// worktrees. It may notice a change to the code base up to placesFresh late. It returns ErrUnavailable if the folders
+// worktrees. Changes to the code base may be noticed up to placesFresh late. It returns ErrUnavailable if the folders
 // cannot be read.
 func (s *Store) Places() (repo.Folders, error) {
 	now, err := s.Folders.Load()

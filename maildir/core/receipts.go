@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// DeliveredAt returns the time when this server delivered a message, to all recipients at once. It returns zero if
-// another server delivered the message, or if the message was delivered by hand.
+// DeliveredAt returns the time when this server delivered a message, which is the same for all recipients. It returns
+// zero if the message was delivered by another server or by hand.
 func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || !c.IsNamed(m.Message.Project) {
 		return at
@@ -19,8 +19,8 @@ func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	return format.At(m.Created)
 }
 
-// AddReceipts adds the recipients' receipts to a message, in the order of the header. Only the sender gets the
-// names and receipts of bcc recipients (Invariant I7).
+// AddReceipts adds the recipients' receipts to a message, in the order of the header. The names and receipts of bcc
+// recipients are added only if forSender is true (Invariant I7).
 func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender bool) error {
 	var hidden []string // bcc recipients that are not agents of this project
 	if forSender {
@@ -44,11 +44,12 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 	return nil
 }
 
-// Holders contains the receipts of the agents that have copies of messages, by the agents' project and by message id.
+// Holders contains receipts for copies of messages, by the slug of the project that contains the copies and by
+// message id.
 type Holders map[string]map[string][]index.Receipt
 
-// HoldersOf finds the agents that have copies of messages: in this project, and in the other projects of the recipients
-// in to, cc and more.
+// HoldersOf returns the receipts for the copies of messages in this project and in the other projects that the
+// recipients in to, cc and more belong to.
 func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.MessageRow) (Holders, error) {
 	ids := map[string][]string{} // by project
 	add := func(slug, id string) {
@@ -78,7 +79,8 @@ func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.Messa
 	return found, nil
 }
 
-// PutReceipts is like AddReceipts with the given holders. It omits bcc recipients that are not agents of this project.
+// PutReceipts is like AddReceipts, but takes the receipts from holders. It omits bcc recipients that are not agents
+// of this project.
 func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool) {
 	at := c.DeliveredAt(m)
 	m.Receipts = []index.Receipt{}
@@ -116,7 +118,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool)
 	}
 }
 
-// receiptElsewhere returns the receipt of a recipient that is not an agent of this project.
+// receiptElsewhere returns the receipt of a recipient outside this project.
 func (c *Mail) receiptElsewhere(m *index.MessageRow, holders Holders, name, kind string) index.Receipt {
 	p := c.Store.PartyOf(name)
 	if p.Email {
@@ -135,7 +137,7 @@ func (c *Mail) receiptElsewhere(m *index.MessageRow, holders Holders, name, kind
 	return r
 }
 
-// outsideReceipt returns the receipt of a recipient at another domain. A message that has been sent is treated as
+// outsideReceipt returns the receipt of a recipient at another domain. A message that has been sent counts as
 // delivered.
 func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receipt {
 	r := index.Receipt{Agent: name, Kind: kind}
@@ -145,8 +147,8 @@ func (c *Mail) outsideReceipt(m *format.Message, name, kind string) index.Receip
 	return r
 }
 
-// ItemOf returns a message's outgoing item for a recipient. It returns nil if there is no such item, or if this server
-// did not send the message.
+// ItemOf returns the item of the outgoing queue for a message and a recipient. It returns nil if there is no such
+// item, or if this server did not send the message.
 func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	if !c.Store.PartyOf(to).Email {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MaxListed is the maximum number of names that a refusal lists in full. If there are more names, a refusal lists the
-// most similar ones.
+// MaxListed is the maximum number of names that a refusal lists in full. If there are more names, a refusal lists
+// only the most similar ones.
 const MaxListed = 20
 
-// Few returns the list if it is short enough to be shown in full, and nil otherwise.
+// Few returns names if there are few enough to list all of them, and nil otherwise.
 func Few(names []string) []string {
 	if len(names) > MaxListed {
 		return nil
@@ -24,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names. If there are none, it
-// lists the projects that have an agent named names[0].
+// UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names or, if there are
+// none, the projects that have an agent named names[0].
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds the existing agents, and the agents with similar names, to a refusal for names.
+// AddAgents adds hints to the refusal of the given names: all agents, and the agents with similar names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -63,8 +63,8 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 	return nil
 }
 
-// NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if files cannot be
-// read, and ErrInvalid for an address that cannot be at another domain.
+// NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if some files
+// cannot currently be read, and ErrInvalid if a name is an address that is not possible at another domain.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns the reason why an address cannot be at another domain, or nil if it can. The error is a sentence
-// without the final period.
+// addressFault returns the reason why an address is not possible at another domain, or nil if it is possible. The
+// error is a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -111,14 +111,14 @@ func addressFault(address string) error {
 	return err
 }
 
-// everybody lists words that people use to address all agents.
+// everybody lists words that people use to address all agents at once.
 var everybody = []string{"*", "all", "broadcast", "everybody", "everyone", "team"}
 
 func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast returns the refusal for a word that means everyone and is not an agent's name. The refusal lists the
+// NoBroadcast returns the refusal for a name such as "all" or "everyone" that no agent has. The refusal lists the
 // agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if there is no
 // other agent.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
@@ -193,8 +193,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project. The
-// refusal has the same hints as NoMessage.
+// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project.
+// The refusal contains the same hints as that of NoMessage.
 func (c *Mail) NoMention(ctx context.Context, name string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -208,7 +208,7 @@ func (c *Mail) NoMention(ctx context.Context, name string) error {
 	})
 }
 
-// missing adds hints to the refusal for a message's or thread's id: the projects that have that id, or otherwise
+// missing adds hints to the refusal of a message's or thread's id: the projects that have the id, or otherwise
 // similar ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
@@ -229,7 +229,7 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids from one day begin with the same text
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := c.Store.Index.Names(ctx, c.Slug, kind, format.Cut(name, begins[i]), 100)
@@ -241,8 +241,8 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	return e
 }
 
-// NoDelivery returns the refusal for a message id that is not in an agent's inbox. The message does not exist, or it is
-// in another project, in the agent's own outbox, or in other agents' inboxes.
+// NoDelivery returns the refusal for a message id that is not in an agent's inbox. The refusal says whether the
+// message does not exist, or is in another project, in the agent's own outbox, or only in other agents' inboxes.
 func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if err := c.Sure(); err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 
 // OpenProjects gives access to the open projects of a store.
 type OpenProjects interface {
-	Mail(slug string) *Mail    // nil for a project that is not open
-	Mails() []*Mail            // by slug
+	Mail(slug string) *Mail    // nil if the project is not open
+	Mails() []*Mail            // sorted by slug
 	LeftOut() map[string]error // why projects could not be opened, by slug
 }
 
@@ -45,20 +45,21 @@ type Store struct {
 	Intake   *attachment.Intake
 	Limits   *store.Limits
 	Clock    *clock.Clock
-	Opened   time.Time // earlier than every message that this server sends
+	Opened   time.Time // the time when the store was opened, earlier than any message that this server sends
 	Projects OpenProjects
-	// Crossing reports whether a message of project from still waits for delivery to project to. maildir.Open sets it.
+	// Crossing reports whether the message with the given id, from project from, is still waiting to be delivered to
+	// project to. maildir.Open sets it.
 	Crossing func(from, id, to string) bool
 
 	places places
 
 	stopMu      sync.Mutex
-	stopBy      time.Time       // the time given to Stop; zero: not called
+	stopBy      time.Time       // the time passed to Stop; zero if Stop was not called
 	Stopping    context.Context // ends when Stop or Close is called
 	endStopping context.CancelFunc
 }
 
-// NewStore returns the Store that is shared by the given projects. The caller must set Keys, Key, Token and Index.
+// NewStore returns the Store for the given projects. The caller must set Keys, Key, Token and Index.
 func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 	s := &Store{
 		Config:   cfg,
@@ -80,8 +81,8 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records that the program must end by the given time. It ends the context Stopping and starts the countdown of
-// TimeLeft.
+// Stop records that the program must end by the given time, which TimeLeft and StopsBy use. It ends the context
+// Stopping.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at
@@ -92,14 +93,14 @@ func (s *Store) Stop(at time.Time) {
 // Close ends Stopping.
 func (s *Store) Close() { s.endStopping() }
 
-// StopsBy returns the time given to Stop, or zero if Stop was not called.
+// StopsBy returns the time passed to Stop, or zero if Stop was not called.
 func (s *Store) StopsBy() time.Time {
 	s.stopMu.Lock()
 	defer s.stopMu.Unlock()
 	return s.stopBy
 }
 
-// TimeLeft returns how much time is left until the time given to Stop. It returns an hour if Stop was not called.
+// TimeLeft returns the time that is left until the time passed to Stop. It returns an hour if Stop was not called.
 func (s *Store) TimeLeft() time.Duration {
 	if at := s.StopsBy(); !at.IsZero() {
 		return time.Until(at)
@@ -107,7 +108,7 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// IsGone reports whether this machine has no folder for the project's mail. If it cannot check this, it reports false.
+// IsGone reports whether the project has no tree on this machine. It reports false if it cannot check this.
 func (s *Store) IsGone(slug string) bool {
 	_, err := os.Lstat(storedir.Repo(s.Root, slug))
 	return errors.Is(err, fs.ErrNotExist)
@@ -116,7 +117,7 @@ func (s *Store) IsGone(slug string) bool {
 // IsForeignUser reports whether the caller is an OS user other than the store's user and root.
 func (s *Store) IsForeignUser(by Caller) bool { return !by.Root && by.UID != s.User() }
 
-// RunsAs reports whether this server can run commands as the user uid.
+// RunsAs reports whether this server can run commands as the OS user uid.
 func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
@@ -130,11 +131,11 @@ type Caller struct {
 // NoOwner is the owner of an agent whose entry in owners.json is negative. Only root may use such an agent.
 const NoOwner = -1
 
-// Owns reports whether the caller may use what belongs to the OS user owner.
+// Owns reports whether the caller may use what the OS user owner owns.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the first projects that have the named agent, thread or message, in a form for use in a
-// sentence.
+// projectsWith returns the names, for use in a sentence, of the first projects that have the given agent, thread or
+// message.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string

@@ -13,14 +13,14 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Verified reports whether the seal of m comes from a trusted key or the store's own key and still matches m. If so, it
-// also returns who vouches for m. It reports false for a message that was written or edited by hand, and for a seal
-// made with an untrusted key.
+// Verified reports whether the seal of m is valid and comes from a trusted key or the store's own key. If so, it also
+// returns who vouches for m. A message that was written or edited by hand, or sealed with an untrusted key, is not
+// verified.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
-// VerifiedIn is like Verified, but for a message in the index. A message that this server sealed for another project is
-// not verified. Neither is a message in an inbox that it was not sent to, or a message from a domain that does not
-// vouch for it. In these cases the Voucher is zero.
+// VerifiedIn is like Verified, but for a message in the index. A message is not verified if this server sealed it for
+// another project, if it is in an inbox that it was not sent to, or if its domain does not vouch for it. In these
+// cases, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	v, ok := s.Verified(&m.Message)
 	ok = ok && (m.Door != format.DoorGateway || m.Auth != "none")
@@ -30,7 +30,7 @@ func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
 	return v, ok
 }
 
-// VerifiedHere is like Verified, but accepts only the store's own seals. The result auth says how this server itself
+// VerifiedHere is like Verified, but accepts only the store's own seals. The result auth says how this server
 // authenticated the sender.
 func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	v, ok := s.Verified(m)
@@ -40,7 +40,7 @@ func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	return v.Auth, true
 }
 
-// Trust returns how far to trust a copy in an agent's inbox, according to the copy's own text. See docs/email.md,
+// Trust returns the trust level of a copy in an agent's inbox, based only on the copy's content. See docs/email.md,
 // "Trust".
 func (c *Mail) Trust(m *format.Message, agent string) string {
 	auth, sealed := c.Store.VerifiedHere(m)
@@ -57,15 +57,15 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 	return Unproven
 }
 
-// The trust levels of a message in an inbox.
+// Trust levels of a message in an inbox.
 const (
-	Trusted   = "true"  // sealed here for that inbox; sender authenticated here, or listed and its domain vouches for it
+	Trusted   = "true"  // sealed here for that inbox, and the sender is authenticated here or trusted
 	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
 	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )
 
-// TrustsSender reports whether an agent trusts the sender of a message that the sender's domain vouches for. While the
-// lists cannot be read, it reports false.
+// TrustsSender reports whether the sender's domain vouches for a message, and the agent trusts the sender. If the
+// lists of trusted senders cannot be read, it reports false.
 func (c *Mail) TrustsSender(agent, from, auth string) bool {
 	at := strings.LastIndexByte(from, '@')
 	if at < 0 || auth != "dmarc:"+from[at+1:] {
@@ -95,7 +95,8 @@ func NewTrustedSenders(root string) trustedSenders {
 	})}
 }
 
-// Of returns the senders that a mailbox trusts, in lower case. If it returns ErrUnavailable, no sender is trusted.
+// Of returns the senders that a mailbox trusts, in lower case. If it returns ErrUnavailable, callers must trust no
+// sender.
 func (t *trustedSenders) Of(slug, agent string) ([]string, error) {
 	all, err := t.File.Load()
 	if err != nil {

@@ -23,7 +23,7 @@ type Carrier struct {
 	doubt map[string]bool          // ids of messages whose last Change may still take effect
 	later map[string]bool          // ids of messages whose outcome is unknown until the next start: see failed
 
-	keeping int             // number of Keep calls that have not ended
+	keeping int             // number of Keep calls that are not done yet
 	kept    map[string]bool // paths of finished items that are removed when Keep ends
 }
 
@@ -58,8 +58,8 @@ func (c *Carrier) Waits(from *core.Mail, m *format.Message) []string {
 	return slices.DeleteFunc(c.Targets(m), func(to string) bool { return !c.IsWaiting(from.Slug, m.ID, to) })
 }
 
-// hold reserves a message for the caller, once no other goroutine is carrying it. The caller must then call release.
-// hold returns ctx's error.
+// hold waits until no other goroutine is carrying a message, and reserves the message for the caller. The caller must
+// then call release. hold returns ctx's error.
 func (c *Carrier) hold(ctx context.Context, id string) (release func(), err error) {
 	for {
 		c.mu.Lock()
@@ -162,8 +162,8 @@ func (c *Carrier) failed(id string, err error) {
 // presence is a function that reports whether the tree of the sender's project contains an item's message.
 type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 
-// carry makes another project agree with the sender's tree about a message, and removes the item. The caller must hold
-// the message. If carry returns an error, the item remains.
+// carry writes or removes a message's copies in another project, so that this project agrees with the sender's tree,
+// and then removes the item. The caller must hold the message. If carry returns an error, the item remains.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
 	f := c.itemsOf(from.Slug)
 	i, err := f.loadItem(name(id, to))
@@ -225,8 +225,8 @@ func (c *Carrier) step(name string) {
 
 var errNotOpen = errors.New("the project is not open")
 
-// hasNow is the presence function for a message that was just sent. It returns true or, if the outcome of a Change of
-// the message is in doubt, calls hasFor.
+// hasNow is the presence function for a message that was just sent. It returns true, unless the outcome of a Change
+// of the message is in doubt. In that case, it calls hasFor.
 func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
 	c.mu.Lock()
 	doubt := c.doubt[i.Message]
@@ -238,7 +238,8 @@ func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, e
 }
 
 // hasFor is the presence function that asks the writer of the sender's project whether the canonical file or the
-// sender's copy exists. The check runs in its own group, so every earlier operation on the message has ended.
+// sender's copy exists. The writer runs the check in a group of its own, so every earlier operation on the message
+// has ended.
 func (c *Carrier) hasFor(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
 	if from.History.State().Mode == history.Detached { // another branch may not contain the message
 		return false, errAway
@@ -268,7 +269,8 @@ func (c *Carrier) hasFor(ctx context.Context, from *core.Mail, i *Item) (bool, e
 	return is, nil
 }
 
-// needAbsent returns Group.Behind if the canonical file of an item's message exists but is not in the index.
+// needAbsent returns the error from Group.Behind if the canonical file of an item's message exists but is not in the
+// index.
 func (c *Carrier) needAbsent(g *writer.Group, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // verb is the verb of the operation that writes the copies in the other project's tree.
 const verb = "deliver"
 
-// messageFact returns the fact for operations that write or remove the copies of a message.
+// messageFact returns the fact shared by all operations that write or remove the copies of a message.
 func messageFact(id string) string { return "message " + id }
 
 // deliver writes an item's copies into the tree of another project in one operation: the canonical file, the inbox
@@ -83,7 +83,8 @@ func attachments(from, to *core.Mail, m *format.Message) (files []attachment.Fil
 	return files, nil
 }
 
-// takersOf returns the recipients of a message that are agents of the receiving project, and those that no longer are.
+// takersOf returns the recipients of a message that are agents of the receiving project, and those that are no longer
+// agents there.
 func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, gone []string, err error) {
 	for _, name := range m.Recipients() {
 		if !core.IsAgent(name) {

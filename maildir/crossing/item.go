@@ -27,7 +27,7 @@ type Item struct {
 	File    string    `json:"file"`          // the canonical file as the other project stores it, without a seal
 }
 
-// label marks the files of this package: see package signed.
+// label identifies this package's signed files: see package signed.
 const label = "mailtree crossing"
 
 // FolderName is the name of the folder with a project's items, next to the project's tree.
@@ -127,8 +127,8 @@ func (f *folder) tidy() error {
 
 // Waiting summarizes the messages in one project that wait to reach another project.
 type Waiting struct {
-	From     string    `json:"from"`     // slug
-	To       string    `json:"to"`       // slug
+	From     string    `json:"from"`     // slug of the sender's project
+	To       string    `json:"to"`       // slug of the other project
 	Messages int       `json:"messages"` // number of messages
 	Since    time.Time `json:"since"`    // when the oldest of them was sent
 }
@@ -163,8 +163,8 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 	return all, err
 }
 
-// Items returns the items of a project in the store at root. The calling program need not own the store. The key is the
-// store's key.
+// Items returns the items of a project in the store at root. The caller does not need to be the store's server. key
+// is the store's key.
 func Items(root, slug string, key []byte) (all []Item, err error) {
 	f := folderOf(root, slug, key)
 	names, err := f.listItems()

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// Keep preserves the items of messages that are carried from now on, until done is called. A backup copies one project
-// after another, so it may copy a project before a message reaches that project, and the sender's project after that.
-// With the item in the backup, the restored store carries the message again.
+// Keep preserves the items of messages that are carried from now on, until done is called. A backup needs these items
+// because it copies one project after another. It may copy the recipients' project before a message arrives there,
+// and the sender's project afterwards. The restored store finds the item and carries the message again.
 func (c *Carrier) Keep() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ type Passage struct {
 func (c *Carrier) Begin(from *core.Mail) *Passage { return &Passage{c: c, from: from} }
 
 // Reset durably removes the items that an earlier call of the operation's plan wrote. The plan calls Reset first,
-// because nothing from its earlier call was written.
+// because the operation did not write anything else that the earlier call planned.
 func (p *Passage) Reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +66,7 @@ func (p *Passage) Plan(m *format.Message) error {
 // longer than an operation waits for the disk (writer.Writer.Do).
 func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
 	p.left.Store(true)
-	if !p.mu.TryLock() { // a plan is running although the sender has stopped waiting; it pokes the carrier
+	if !p.mu.TryLock() { // a plan is still running after the sender stopped waiting; Plan pokes the carrier
 		return nil
 	}
 	id, to := p.id, p.to

@@ -10,14 +10,15 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// These are the shortest and the longest time between two attempts to carry the waiting messages.
+// These are the shortest and the longest pause between two attempts to carry the waiting messages.
 const (
 	firstRest = time.Second
 	mostRest  = 2 * time.Minute
 )
 
-// Tidy removes the files that a crash left behind while items were being written. It must be called before the first
-// message is sent, because the file of an item that is being written looks the same. It logs errors.
+// Tidy removes the temporary files that a crash left behind while items were being written. Call Tidy before the
+// first message is sent, because it cannot distinguish these files from those of items that are being written. It
+// logs errors.
 func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {
@@ -26,8 +27,9 @@ func (c *Carrier) Tidy() {
 	}
 }
 
-// Run carries the waiting messages until ctx ends. It tries at once and after each Poke, which means that a project was
-// opened or that a message could not be carried. While messages still wait, it retries at increasing intervals.
+// Run carries the waiting messages until ctx ends. It tries at once and after each Poke. Poke is called when a
+// project is opened or a message could not be carried. While messages are still waiting, Run retries at increasing
+// intervals.
 func (c *Carrier) Run(ctx context.Context) {
 	rest := firstRest
 	for ctx.Err() == nil {
@@ -47,10 +49,10 @@ func (c *Carrier) Run(ctx context.Context) {
 	}
 }
 
-// round tries to carry all waiting messages. It returns the number of items that still wait. If a project is
+// round tries to carry all waiting messages. It returns the number of items that are still waiting. If a project is
 // unavailable, the round skips the other items for that project, because each would wait for the disk again.
 func (c *Carrier) round(ctx context.Context) (left int) {
-	unavailable := map[string]bool{} // by slug
+	unavailable := map[string]bool{} // slugs of unavailable projects
 	for _, from := range c.store.Projects.Mails() {
 		f := c.itemsOf(from.Slug)
 		names, err := f.listItems()
@@ -75,7 +77,7 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 	return left
 }
 
-// retry tries to carry the item in a file, unless the item's project is unavailable. It returns that project's slug.
+// retry tries to carry the item in a file, unless the target project is unavailable. It returns that project's slug.
 func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
 	i, err := f.loadItem(file)
 	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // ignore a file that this store did not write
@@ -95,5 +97,5 @@ func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file st
 	return i.To, c.carry(ctx, from, i.Message, i.To, c.hasFor)
 }
 
-// errLater means that this round does not try to carry an item.
+// errLater means that this round skips an item.
 var errLater = errors.New("the server tries it later")

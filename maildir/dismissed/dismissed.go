@@ -1,6 +1,6 @@
-// Package dismissed remembers which diagnostics of a project users have dismissed, so that these are no longer listed
-// as waiting for them. If the same problem happens again, it causes a new diagnostic. What users have dismissed is
-// run-time state: it is not part of the history, and other machines do not see it.
+// Package dismissed remembers which diagnostics of a project each user has dismissed, so that they are no longer
+// listed as waiting for that user. If the same problem happens again, it causes a new diagnostic. Dismissals are
+// run-time state: they are not part of the history, and other machines do not see them.
 package dismissed
 
 import (
@@ -35,8 +35,8 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 	return k, nil
 }
 
-// Write replaces the keys of the diagnostics that an agent has dismissed. The caller omits the keys of diagnostics that
-// no longer exist.
+// Write replaces the keys of the diagnostics that an agent has dismissed. The caller must omit the keys of
+// diagnostics that no longer exist.
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {

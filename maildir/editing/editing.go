@@ -1,5 +1,5 @@
-// Package editing remembers, in memory, which agents of a project edited which files of its code base. It learns about
-// edits only from the clients' hooks, so it misses edits by shell commands. A restart of the server clears this memory.
+// Package editing remembers which agents of a project edited which files of its code base. It learns about edits only
+// from the clients' hooks, so it misses edits by shell commands. A restart of the server clears all of this.
 package editing
 
 import (
@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Together is the maximum time between two agents' edits of a file for the edits to count as a meeting.
+// Together is the longest time between two agents' edits of the same file for which the agents get a Meeting.
 const Together = 10 * time.Minute
 
-// These limits bound the memory for a project: the number of files with recent edits, and the number of an agent's
-// meetings that Meetings has not returned yet.
+// maxFiles is the maximum number of files with recent edits that are remembered for a project. maxMeetings is the
+// maximum number of an agent's Meetings that are kept until Meetings returns them.
 const (
 	maxFiles    = 4096
 	maxMeetings = 20
@@ -23,7 +23,7 @@ const (
 
 // File is a file that was edited.
 type File struct {
-	Disk string // absolute path, without symbolic links; two agents meet only if both edited this path
+	Disk string // absolute path, without symbolic links; two edits of the same Disk cause a Meeting
 	Path string // path in the repository, which is the same in every working tree
 }
 
@@ -33,7 +33,7 @@ type Edit struct {
 	At   time.Time
 }
 
-// Meeting reports that another agent edited a file that the agent edited too.
+// Meeting tells an agent that another agent has edited the same file.
 type Meeting struct {
 	Other string
 	Edit                // the other agent's edit
@@ -54,18 +54,19 @@ type Edits struct {
 	mu    sync.Mutex
 	last  map[string]Edit          // each agent's newest edit
 	files map[string]map[string]at // recent edits, by File.Disk and agent
-	met   map[string][]Meeting     // meetings that Meetings has not returned yet, by agent, oldest first
+	met   map[string][]Meeting     // Meetings that have not been returned yet, by agent, oldest first
 }
 
-// at records when an agent last edited a file, and which other agents the agent met there.
+// at records when an agent last edited a file, and with which other agents it has already had a Meeting about the
+// file.
 type at struct {
 	time time.Time
 	path string // File.Path
 	met  map[string]bool
 }
 
-// New returns an empty Edits. The Edits reads the time from now, and calls changed when an agent begins to edit another
-// file.
+// New returns an empty Edits. The Edits gets the time from now, and calls changed when an agent begins to edit a
+// different file.
 func New(now func() time.Time, changed func()) *Edits {
 	return &Edits{now: now, changed: changed, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
 }
@@ -78,7 +79,7 @@ func (e *Edits) Edited(agent string, files ...File) {
 	}
 }
 
-// noteEdits records the edits, and reports whether the agent has begun to edit another file.
+// noteEdits records the edits, and reports whether the agent has begun to edit a different file.
 func (e *Edits) noteEdits(agent string, files []File) (another bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -124,7 +125,7 @@ func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
 	return editors
 }
 
-// forgetHalf drops the half of the files that were not edited for the longest time.
+// forgetHalf drops half of the files, starting with those whose last edit is the oldest.
 func (e *Edits) forgetHalf() {
 	newest := map[string]time.Time{}
 	for disk, editors := range e.files {
@@ -140,7 +141,7 @@ func (e *Edits) forgetHalf() {
 	}
 }
 
-// Meetings returns the agent's meetings since the last call, oldest first.
+// Meetings returns the agent's Meetings that no earlier call has returned, oldest first.
 func (e *Edits) Meetings(agent string) []Meeting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,8 +161,8 @@ func (e *Edits) Last(agent string) (edit Edit, ok bool) {
 	return edit, ok
 }
 
-// Recent lists the agents that edited a file at most Together ago, newest edit first. An agent that has edited a file
-// in several working trees is listed once for that file.
+// Recent lists the agents that edited a file at most Together ago, newest edit first. An agent that has edited the
+// same file in several working trees is listed once for that file.
 func (e *Edits) Recent() (all []Editor) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMeetings checks which agents meet. The line "AGENT FILE" is an edit, one minute after the previous line. "AGENT?"
-// gets the agent's meetings. "+N" advances the clock by N minutes.
+// TestMeetings checks which edits cause a Meeting, and between which agents. The line "AGENT FILE" is an edit, one
+// minute after the previous line. "AGENT?" gets the agent's Meetings. "+N" advances the clock by N minutes.
 func TestMeetings(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
@@ -68,7 +68,7 @@ func TestMeetings(t *testing.T) {
 	}
 }
 
-// TestBounded checks that the memory for edits is bounded.
+// TestBounded checks that an Edits remembers at most maxFiles files and maxMeetings Meetings of an agent.
 func TestBounded(t *testing.T) {
 	now := time.Now()
 	e := New(func() time.Time { return now }, func() {})
@@ -91,7 +91,8 @@ func TestBounded(t *testing.T) {
 }
 
 // TestRecent checks that Recent lists only edits of the last ten minutes, and each pair of agent and path once. The
-// function changed must be called when an agent begins to edit another file, but not for more edits of the same file.
+// function changed must be called when an agent begins to edit a different file, but not for more edits of the same
+// file.
 func TestRecent(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	now, changes := start, 0

@@ -36,7 +36,7 @@ type Line struct {
 type Map struct {
 	Lines        []Line
 	Repositories []Repository
-	Kept         []string // comments and unreadable lines: they stay in the file and have no effect
+	Kept         []string // comments and unreadable lines: they are preserved but have no effect
 }
 
 // FileName is the name of the file in the store.
@@ -55,7 +55,7 @@ const header = "# Folders on this machine that mean a project. See docs/settings
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +
 	"it away, and link your folders again.")
 
-// File is the file with a store's map of folders. It is safe for concurrent use.
+// File gives access to a store's map of folders. It is safe for concurrent use.
 type File = registry.File[*Map]
 
 // Open returns the file of the store at root, without reading it. Load returns an empty Map if the file does not exist,
@@ -135,7 +135,7 @@ func (m *Map) Wrong() (all []string) {
 	return all
 }
 
-// Linked returns the user's line for the innermost folder that contains path.
+// Linked returns the user's link line for the innermost folder that contains path.
 func (m *Map) Linked(path string) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind == Link })
 }
@@ -146,8 +146,8 @@ func (m *Map) Noted(path string, counts func(Line) bool) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind != Link && counts(l) })
 }
 
-// around returns the accepted line for the innermost folder that contains path. Of two lines for one folder, it returns
-// the later one.
+// around returns the accepted line for the innermost folder that contains path. If two lines are for the same folder,
+// it returns the later one.
 func (m *Map) around(path string, accept func(Line) bool) (found Line, ok bool) {
 	for _, l := range m.Lines {
 		inside := path == l.Folder || strings.HasPrefix(path, strings.TrimSuffix(l.Folder, "/")+"/")

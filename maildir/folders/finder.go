@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/repo"
 )
 
-// Patience is how long a Finder waits for Git to read a folder's repository, and for all other repositories together.
-// Only tests, which must not depend on the machine's speed, change it.
+// Patience limits how long a Finder waits for Git: once for the repository of the given folder, and once for all
+// other repositories together. Only tests change it, because they must not depend on the machine's speed.
 var Patience = 2 * time.Second
 
 // Project is a project that the Finder compares a folder with. Folder is the project's human key.
@@ -33,14 +33,14 @@ type Found struct {
 type Finder struct {
 	File     *File
 	Now      func() time.Time
-	Patience time.Duration // 0: the variable Patience
+	Patience time.Duration // 0 means the variable Patience
 }
 
-// Find compares the repository of a working tree with the projects' repositories. path is the folder that a call names,
-// and top is the top of the working tree. Find writes the identities of the repositories that it read, and the line for
-// a clone, to the file. If several projects match equally well, it uses the first one. A repository that has no
-// commits, is shallow, or cannot be read within Patience has no clones. Find returns errors from the file, machine
-// faults, and ctx's error.
+// Find compares the repository of a working tree with the projects' repositories. path is the folder that the caller
+// named, and top is the top of the working tree. Find writes the identities of the repositories that it read, and the
+// line for a clone, to the file. If several projects match equally well, it uses the first one. It finds no clones of
+// a repository that has no commits, is shallow, or cannot be read within Patience. Find returns errors from the file,
+// machine faults, and ctx's error.
 func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
 	known, err := f.File.Load()
 	if err != nil {
@@ -108,8 +108,8 @@ func (f *Finder) write(read []Repository, l Line) error {
 	return nil
 }
 
-// cloneLine returns the line for the folder in the clone at top that corresponds to the project's folder in the clone
-// at other. The line is zero if that folder does not contain path.
+// cloneLine returns the line that maps a folder in the clone at top to project p. The folder corresponds to p's
+// folder in the clone at other. The line is zero if the folder does not contain path.
 func cloneLine(path, top, other string, p Project) Line {
 	folder := filepath.Join(top, strings.TrimPrefix(p.Folder, other))
 	if path != folder && !strings.HasPrefix(path, folder+"/") {

@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFile checks that the file keeps a user's comments and unreadable lines. The unreadable lines must have no effect.
+// TestFile checks that rewriting the file preserves a user's comments and unreadable lines, and that unreadable lines
+// have no effect.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -57,13 +57,13 @@ func (r Repository) SharesFirst(other Repository) bool {
 	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
 }
 
-// isMoved reports whether r, whose folder no longer exists, is the repository other at its earlier path.
+// isMoved reports whether r is the same repository as other before it was moved. The folder of r no longer exists.
 func (r Repository) isMoved(other Repository) bool {
 	none := r.Remote == r.Folder && other.Remote == other.Folder
 	return r.SharesFirst(other) && (none || r.Remote == other.Remote)
 }
 
-// IsTwin reports whether both are clones of the same repository.
+// IsTwin reports whether both repositories are clones of the same repository.
 func (r Repository) IsTwin(other Repository) bool {
 	return r.Remote != "" && r.Remote == other.Remote && r.SharesFirst(other)
 }

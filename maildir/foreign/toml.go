@@ -74,7 +74,7 @@ func tomlValue(v any) any {
 	return v
 }
 
-// deeper reports whether a value has more levels than depth.
+// deeper reports whether a value is nested deeper than depth.
 func deeper(v any, depth int) bool {
 	switch v := v.(type) {
 	case []any:
@@ -150,8 +150,8 @@ func deepTOML(text string, depth int) int {
 	return 0
 }
 
-// endOfText returns the offset after the quoted string that begins at offset i. An unclosed single-line string ends at
-// the end of its line.
+// endOfText returns the offset after the quoted string that begins at offset i. If a single-line string is not
+// closed, it ends at the end of its line.
 func endOfText(text string, i int) int {
 	mark := text[i : i+1]
 	if long := strings.Repeat(mark, 3); strings.HasPrefix(text[i:], long) {
@@ -165,7 +165,7 @@ func endOfText(text string, i int) int {
 			return i
 		case strings.HasPrefix(text[i:], mark):
 			i += len(mark)
-			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // in """", one mark is part of the string
+			for len(mark) == 3 && i < len(text) && text[i] == mark[0] { // in """", the first " belongs to the string
 				i++
 			}
 			return i

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Address identifies a sender or recipient of a message: one of the project's agents, an agent of another project in
-// the form name@slug, or a mailbox at another domain in the form that email uses. Compare addresses with ==. Only an
-// agent of the project has a folder, so call IsAgent or CheckName before building a path from an address.
+// Address identifies a sender or recipient of a message: one of the project's agents, an agent of another project,
+// written as name@slug, or an email address at another domain. Addresses can be compared with ==. Only an agent of
+// the project has a folder, so call IsAgent or CheckName before building a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
 	Domain string // in lower case, international names as A-labels (xn--…), or a slug; "" for an agent of the project
@@ -21,10 +21,11 @@ const (
 	maxLabel  = 63
 )
 
-// ParseAddress parses an agent's name or local@domain. It lowercases the domain. It keeps the case of the local part,
-// which only the recipient's server may interpret. The local part must be a Dot-string as defined in RFC 5321, and
-// the domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. An address for which
-// MayBeInProject returns true is also valid. The error's text is a sentence without its final period.
+// ParseAddress parses an agent's name or local@domain. It converts the domain to lower case, but keeps the case of
+// the local part, which only the recipient's server may interpret. The local part must be a Dot-string as defined in
+// RFC 5321, and the domain must be a host name: quoted text, IP addresses and non-ASCII letters are invalid. An
+// address of an agent of another project (MayBeInProject) is also valid. The error's text is a sentence without its
+// final period.
 func ParseAddress(s string) (Address, error) {
 	at := strings.LastIndexByte(s, '@')
 	if at < 0 {
@@ -40,8 +41,9 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
-// MayBeInProject reports whether the address has the form of an agent of another project: an agent's name and a slug
-// without a dot. Whether the domain is a slug or an email domain depends on the store's configuration.
+// MayBeInProject reports whether the address could belong to an agent of another project: it consists of an agent's
+// name and a slug without a dot. The store's configuration determines whether the domain is a slug or an email
+// domain.
 func (a Address) MayBeInProject() bool {
 	return ValidName(a.Local) && ValidSlug(a.Domain) && !strings.Contains(a.Domain, ".")
 }
@@ -86,7 +88,7 @@ func inLabel(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-'
 }
 
-// checkDomain says what is wrong with an email domain, or returns "" if the domain is valid. It ignores case.
+// checkDomain returns what is wrong with an email domain, or "" if the domain is valid. It ignores case.
 func checkDomain(domain string) string {
 	if len(domain) > maxDomain {
 		return "the part after the @ is longer than 255 characters"

@@ -7,13 +7,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Amendable returns the editable part of a sent message, as a user edits it: a header with a few keys, and the body.
+// Amendable returns the part of a sent message that a user may edit: a header with a few keys, and the body.
 func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
-// Amend applies an edited text to m. The text has the form that Amendable returns. Keys missing from the text stay
-// unchanged. The error is a *tree.FormatError.
+// Amend applies an edited text to m. The text has the form that Amendable returns. Keys that are missing from the
+// text are not changed. The error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {
@@ -51,8 +51,8 @@ func Amend(m *Message, text []byte) error {
 	return nil
 }
 
-// Rewrite returns the file that replaces old, with m's content and without a seal. old must be a valid file of the same
-// message. Unknown keys in old are kept.
+// Rewrite returns the new content of a message file: m's content without a seal, plus the unknown keys of the old
+// content. The argument old must be a valid file of the same message.
 func Rewrite(old []byte, m *Message) ([]byte, error) {
 	o, _, err := parseHeader(old)
 	if err != nil {

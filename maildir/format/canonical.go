@@ -13,9 +13,9 @@ import (
 
 // Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one per line, times
 // in UTC, and exactly one line ending after the body. It removes a byte order mark and CRLF line endings, which would
-// make the file invalid. Unknown keys are kept, after the others. Canonical returns three kinds of files unchanged:
-// sealed files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other
-// systems. The error is a *tree.FormatError. See docs/tree.md, "A message".
+// make the file invalid. Unknown keys are moved to the end. Canonical returns three kinds of files unchanged: sealed
+// files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other systems.
+// The error is a *tree.FormatError. See docs/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
 		_, err := ParseMessage(id, data)
@@ -42,7 +42,8 @@ func Canonical(id string, data []byte) ([]byte, error) {
 	return withUnknown(FormatMessage(m), o), nil
 }
 
-// keepsAttachments reports whether all attachments in a header have only known keys.
+// keepsAttachments reports whether FormatMessage would write all attachments in a header unchanged, because they have
+// no unknown keys.
 func keepsAttachments(o *object) bool {
 	raw := o.value("attachments")
 	if raw == nil {
@@ -53,13 +54,13 @@ func keepsAttachments(o *object) bool {
 	return d.Decode(new([]Attachment)) == nil
 }
 
-// withUnknown adds the unknown keys of the header o after the keys that FormatMessage has written.
+// withUnknown adds the unknown keys of the header o to a file that FormatMessage has written, after the known keys.
 func withUnknown(file []byte, o *object) []byte {
 	end := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	return slices.Concat(file[:end], o.unknown(), file[end:])
 }
 
-// unknown returns the members of o whose keys have no meaning to mailtree.
+// unknown returns the members of o whose keys mailtree does not use.
 func (o *object) unknown() lines {
 	var more lines
 	for _, m := range o.keys {
@@ -70,8 +71,9 @@ func (o *object) unknown() lines {
 	return more
 }
 
-// extra returns the unknown members of a draft's header, for Message.Extra. It refuses a key that looks like a typo. A
-// recipient listed under such a key would not get the message, and all other recipients would see the name.
+// extra returns the unknown members of a draft's header, for Message.Extra. It refuses a key that looks like a typo:
+// a recipient listed under such a key would not get the message, and all other recipients would see the recipient's
+// name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
 	for _, m := range o.keys {
@@ -100,7 +102,7 @@ func draftKeys() []string {
 	return keys
 }
 
-// header returns the wanted fields as a JSON object with one key per line.
+// header returns the fields for which wanted returns true, as a JSON object with one key per line.
 func (m *Message) header(wanted func(f *field, empty bool) bool) []byte {
 	var b lines
 	for i := range fields {
@@ -125,12 +127,12 @@ func (l lines) object() []byte {
 	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
-// Rest returns m's header as a JSON object, without the given keys and without empty values.
+// Rest returns m's header as a JSON object, without the keys in but and without empty values.
 func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets the fields that are in rest, which Rest returned. It does not change other fields.
+// SetRest sets the fields of m from the result of Rest. It does not change fields that are missing there.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {
@@ -171,7 +173,7 @@ func compact(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // callers pass only strings, numbers, booleans and types made of them
+		panic(err) // callers pass only strings, numbers, booleans, and types that consist of these
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
@@ -180,6 +182,6 @@ func compact(v any) []byte {
 func IDOf(data []byte) string {
 	_, header, _ := bytes.Cut(data, []byte("\n"))
 	var id struct{ ID string }
-	_ = json.NewDecoder(bytes.NewReader(header)).Decode(&id) // ParseMessage reports errors
+	_ = json.NewDecoder(bytes.NewReader(header)).Decode(&id) // ignore errors: ParseMessage reports them
 	return id.ID
 }

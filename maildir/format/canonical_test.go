@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestCanonical checks that Canonical keeps a file's meaning, and that it leaves its own result unchanged.
+// TestCanonical checks that Canonical does not change what a file means, and that applying it twice changes nothing
+// more.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"
@@ -47,7 +48,8 @@ text
 	}
 }
 
-// TestCanonicalWhole checks that files written by the server, with any keys, are already in canonical form.
+// TestCanonicalWhole checks that files written by the server are already in canonical form, no matter which keys they
+// have.
 func TestCanonicalWhole(t *testing.T) {
 	t.Parallel()
 	m := fromElsewhere()
@@ -58,8 +60,8 @@ func TestCanonicalWhole(t *testing.T) {
 	}
 }
 
-// TestCanonicalLeaves checks that Canonical leaves a file unchanged if the file would otherwise lose its seal or a key,
-// or if it is not a message.
+// TestCanonicalLeaves checks that Canonical leaves a file unchanged if rewriting would remove the file's seal or a
+// key, or if the file is not a message.
 func TestCanonicalLeaves(t *testing.T) {
 	t.Parallel()
 	const head = `{"id":"m","from":"A","created":"2025-01-02T03:04:05Z",`

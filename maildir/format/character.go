@@ -2,7 +2,8 @@ package format
 
 import "unicode/utf8"
 
-// StartsWithin reports whether offset i in text is inside a character. text may begin in the middle of a character.
+// StartsWithin reports whether offset i in text is inside a character. The text may begin in the middle of a
+// character.
 func StartsWithin(text string, i int) bool {
 	for at := max(0, i-utf8.UTFMax+1); at < i && i < len(text); at++ {
 		if _, size := utf8.DecodeRuneInString(text[at:]); at+size > i {

@@ -16,18 +16,18 @@ type Claim struct {
 	Expires   time.Time `json:"expires"`
 }
 
-// Lease is a claim in the list that machines share. Each machine measures Length with its own clock, so Expires is
-// zero. See docs/sync.md, "Claims".
+// Lease is a claim in the list of claims that machines share. Expires is zero, because each machine measures Length
+// with its own clock. See docs/sync.md, "Claims".
 type Lease struct {
 	Claim
 	Length  time.Duration // whole seconds
 	Renewal int           // number of renewals
-	Machine string        // id of the key of the machine that created the claim
+	Machine string        // id of the key of the machine that made the claim
 	// Inception is the agent's inception, which distinguishes two agents with the same name. It is zero if unknown.
 	Inception time.Time
 }
 
-// ParseClaim reads a claim file. The error is a *tree.FormatError.
+// ParseClaim parses a claim file. The error is a *tree.FormatError.
 func ParseClaim(data []byte) (Claim, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -39,7 +39,7 @@ func ParseClaim(data []byte) (Claim, error) {
 }
 
 // claim reads the keys that claims and leases have in common. If endless is set, the file does not say when the claim
-// ends, and claim returns an error.
+// expires, which is an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")
@@ -112,8 +112,8 @@ func (c *Claim) keys() []keyed {
 	}
 }
 
-// FormatClaim returns the content of a claim file. It keeps unknown keys from the old content unchanged and puts them
-// after the known keys.
+// FormatClaim returns the content of a claim file. Unknown keys in the old content are kept unchanged, after the
+// known keys.
 func FormatClaim(c Claim, old []byte) []byte {
 	return formatKeyed(append(c.keys(), keyed{"expires", FormatTime(c.Expires)}), old)
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file.
-// The digest does not cover bcc, the seal and the header's layout, which differ between copies.
+// The digest does not cover the bcc recipients, the seal, and the layout of the header, which may differ between
+// copies.
 func CopySum(id string, data []byte) *[sha256.Size]byte {
 	if _, err := ParseMessage(id, data); err != nil {
 		return nil

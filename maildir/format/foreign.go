@@ -13,21 +13,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Users and other programs write files with YAML and TOML headers. A file in an outbox may use either format. Mail from
-// other systems has TOML headers. The server reads such mail in place and never rewrites it. See docs/tree.md, "Mail
-// from other systems".
+// The header of a file in an outbox may be YAML or TOML. Mail from other systems has TOML headers; the server reads
+// such mail in place and never rewrites it. See docs/tree.md, "Mail from other systems".
 
-// foreignLimits sets the same limits as for a JSON header.
+// foreignLimits contains the limits for YAML and TOML headers, which are the same as for a JSON header.
 var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}
 
-// IsForeign reports whether a message file has another mail system's header. The server reads such a file but never
-// changes it.
+// IsForeign reports whether a message file has the header of another mail system. The server never changes such a
+// file.
 func IsForeign(data []byte) bool {
 	return bytes.HasPrefix(data, []byte(foreign.TOML)) && foreign.Is(data, foreign.TOML)
 }
 
-// parseForeignDraft parses a file in an outbox whose header is YAML or TOML. It returns the header as JSON, and
-// converts the values of known keys to the form that a JSON header uses. The error is a *tree.FormatError.
+// parseForeignDraft parses a file in an outbox whose header is YAML or TOML. It returns the header as a JSON object,
+// with the values of known keys converted to the form that a JSON header uses. The error is a *tree.FormatError.
 func parseForeignDraft(data []byte, fence string) (header *object, body string, err error) {
 	f, err := foreign.Parse(data, fence, foreignLimits)
 	if err != nil {
@@ -50,8 +49,8 @@ func parseForeignDraft(data []byte, fence string) (header *object, body string, 
 	return header, f.Body, err
 }
 
-// draftValue returns a header value as JSON. If the key is known, it converts the value to the form that a JSON header
-// uses. If the value is invalid, why says what is wrong with it. Otherwise, why is "".
+// draftValue returns a header value as JSON. If the key is known, it converts the value to the form that a JSON
+// header uses. The result why says what is wrong with the value, or is "" if the value is valid.
 func draftValue(key string, v any) (value []byte, why string) {
 	kind := kindOf(key)
 	if kind == nil {
@@ -87,7 +86,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 }
 
 // parseForeignMail parses a message from another system. The message's id is its file name. It reads the sender, the
-// recipients, the time and the content. It ignores keys that describe the message's trust or state. The error is a
+// recipients, the time and the content, but ignores keys that describe the message's trust or state. The error is a
 // *tree.FormatError.
 func parseForeignMail(id string, data []byte) (*Message, error) {
 	f, err := foreign.Parse(data, foreign.TOML, foreignLimits)
@@ -95,7 +94,7 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 		return nil, err
 	}
 	m := &foreignHeader{Message: Message{Body: f.Body, Digest: digest(data, "")}}
-	var lines linedObject // for the line numbers in faults
+	var lines linedObject // used for the line numbers in errors
 	for _, k := range f.Keys {
 		name := strings.ToLower(k.Name)
 		lines.put(k.Line-1, name, []byte("0"))
@@ -131,7 +130,7 @@ type foreignHeader struct {
 	made string // the message's time: the value of created or, if that is missing, of date
 }
 
-// read sets the field that a header key corresponds to.
+// read sets the message field that corresponds to a header key.
 func (m *foreignHeader) read(name string, value any) {
 	text, list := foreignText(value), foreignList(value)
 	switch name {
@@ -179,7 +178,7 @@ func foreignText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// foreignList returns the strings in a list. It returns a scalar as a list with one string.
+// foreignList returns the strings in a list. A scalar counts as a list with one element.
 func foreignList(v any) (list []string) {
 	items, ok := v.([]any)
 	if !ok {
@@ -207,7 +206,7 @@ func foreignAddress(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// foreignAddresses returns the addresses in the strings of list. Each string contains one or more addresses.
+// foreignAddresses returns the addresses in a list of strings, each of which may contain several addresses.
 func foreignAddresses(list []string) (all []string) {
 	for _, s := range list {
 		if many, err := mail.ParseAddressList(s); err == nil {

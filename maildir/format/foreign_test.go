@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// foreignMail is mail in the form in which another system stores it.
+// foreignMail is a message in the form in which another mail system stores it.
 const foreignMail = `+++
 id = "2025-01-15-103000-meeting"
 message_id = "<abc@example.org>"
@@ -38,8 +38,8 @@ filename = "plan.pdf"
 See the **plan**.
 `
 
-// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read. It also
-// checks that any claim in the mail to be trusted, proven, sealed, read or delivered is ignored.
+// TestForeignMail checks that the sender, recipients, time and content of mail from another system are read. Keys
+// that say that the mail is trusted, proven, sealed, read or delivered must be ignored.
 func TestForeignMail(t *testing.T) {
 	t.Parallel()
 	const id = "2025-01-15-103000-meeting"
@@ -68,7 +68,7 @@ func TestForeignMail(t *testing.T) {
 	}
 }
 
-// TestForeignForms checks that missing values and unusual forms are accepted if they are unambiguous.
+// TestForeignForms checks that missing values and unusual forms of values are accepted if they are unambiguous.
 func TestForeignForms(t *testing.T) {
 	t.Parallel()
 	const head = "+++\nmessage_id = '1@example.org'\nfrom = 'Ann'\n"

@@ -19,7 +19,7 @@ func sample() *Message {
 		Attachments: []Attachment{{Type: "file", MediaType: "image/webp", Path: "attachments/2a/2a6f.webp", Bytes: 1234, SHA1: "2a6f", Name: "d.webp"}}, Origin: Origin{Auth: "none"}, Body: "# Plan\n\ntext"}
 }
 
-// fromElsewhere returns a message with every field that the gateway writes.
+// fromElsewhere returns a message in which every field that the gateway writes is set.
 func fromElsewhere() *Message {
 	m := sample()
 	m.From, m.To = "cat@example.org", []string{"BlueLake", "dan@example.org"}
@@ -30,7 +30,8 @@ func fromElsewhere() *Message {
 	return m
 }
 
-// TestFormatRoundTrip checks that a formatted message is parsed back unchanged, sealed or not, with any body.
+// TestFormatRoundTrip checks that parsing a formatted message returns the same message, with and without a seal, and
+// with any body.
 func TestFormatRoundTrip(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)
@@ -60,11 +61,11 @@ func TestFormatRoundTrip(t *testing.T) {
 	}
 }
 
-// saysHow matches a reason that says how to fix the fault, either after a colon or with an example.
+// saysHow matches a reason that says how to fix the fault, after a colon or by giving an example.
 var saysHow = regexp.MustCompile(`: [^"]|such as`)
 
 // TestParseRefuses checks that any deviation from the format is reported as a problem with a line and a reason. The
-// reason says how to fix the file. The parser never guesses.
+// reason must say how to fix the file. The parser must never guess.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))
@@ -128,8 +129,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseAccepts checks that a hand-written file may omit keys that have a default, and that unknown keys are
-// accepted.
+// TestParseAccepts checks that a hand-written file may omit keys that have a default, and may contain unknown keys.
 func TestParseAccepts(t *testing.T) {
 	t.Parallel()
 	file := "---json\n{\"id\": \"x1\", \"from\": \"Ann\", \"to\": [\"Bob\"], \"created\": \"2025-10-23T17:22:14+02:00\", \"ID\": 7, \"extra\": {\"a\": null}}\n---\n# The *heading*\n\ntext\n"
@@ -198,8 +198,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestReleasedBy checks that ParseMark reads the time from a mark's first line, and that ReleasedBy reads the agent
-// that released another agent's claim from the second.
+// TestReleasedBy checks that ParseMark parses the time in a mark's first line, and that ReleasedBy returns the agent
+// in the second line, if that agent released another agent's claim.
 func TestReleasedBy(t *testing.T) {
 	now := time.Date(2025, 10, 23, 15, 22, 14, 0, time.UTC)
 	for data, by := range map[string]string{
@@ -228,7 +228,7 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// BenchmarkSealed measures the cost of sealing one copy when a message is sent, without formatting it.
+// BenchmarkSealed measures sealing one copy of a message, without formatting it.
 func BenchmarkSealed(b *testing.B) {
 	_, key := keyPair(b)
 	file := FormatMessage(sample())
@@ -237,7 +237,7 @@ func BenchmarkSealed(b *testing.B) {
 	}
 }
 
-// BenchmarkFormat measures the cost of formatting one copy when a message is sent, without sealing it.
+// BenchmarkFormat measures formatting one copy of a message, without sealing it.
 func BenchmarkFormat(b *testing.B) {
 	m := sample()
 	for b.Loop() {

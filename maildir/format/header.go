@@ -16,8 +16,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a JSON object from the tree, decoded strictly: exact key names, no duplicate keys at any level, limited
-// depth, and no null or wrong type for a known key. err keeps the first fault. Unknown keys are kept unchanged.
+// object is a strictly decoded JSON object from a file in the tree: key names must match exactly, no key may occur
+// twice, the depth is limited, and the values of known keys must have the right type. The field err contains the
+// first fault. Unknown keys are kept unchanged.
 type object struct {
 	raw  []byte
 	keys []member
@@ -25,14 +26,14 @@ type object struct {
 	err  error
 }
 
-// member is one of an object's keys, with the raw text of its value.
+// member is a key of an object, with the raw text of its value.
 type member struct {
 	key string
 	at  int // the key's offset in raw
 	val json.RawMessage
 }
 
-// parseObject decodes raw. base is the number of lines before raw in the file.
+// parseObject decodes raw. The argument base is the number of lines before raw in the file.
 func parseObject(raw []byte, base int) (*object, error) {
 	o := &object{raw: raw, base: base}
 	if i := tree.InvalidUTF8(raw); i < len(raw) {
@@ -57,8 +58,8 @@ func parseObject(raw []byte, base int) (*object, error) {
 	return o, nil
 }
 
-// scan reads the object or list at offset i of valid JSON and returns the offset after it. It stores the members of the
-// outermost object.
+// scan reads the object or list at offset i of valid JSON, and returns the offset after its end. It stores the
+// members of the outermost object in o.keys.
 func (o *object) scan(i, depth int) (int, error) {
 	if depth > maxDepth {
 		return 0, o.fault(i, fmt.Sprintf("the JSON is nested more than %d levels deep: flatten it", maxDepth))
@@ -77,7 +78,7 @@ func (o *object) scan(i, depth int) (int, error) {
 			if seen = append(seen, m.key); len(seen) > maxKeys {
 				return 0, o.fault(i, fmt.Sprintf("an object has more than %d keys: remove some", maxKeys))
 			}
-			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // after the colon
+			i = skipSpace(o.raw, skipSpace(o.raw, end)+1) // skip the colon
 		}
 		start := i
 		var err error
@@ -114,7 +115,7 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// skipString returns the offset after the string at offset i of valid JSON.
+// skipString returns the offset after the end of the string at offset i of valid JSON.
 func skipString(b []byte, i int) int {
 	for i++; b[i] != '"'; i++ {
 		if b[i] == '\\' {
@@ -150,7 +151,7 @@ func (o *object) fault(offset int, reason string) *tree.FormatError {
 	return &tree.FormatError{Line: o.base + 1 + bytes.Count(o.raw[:offset], []byte("\n")), Reason: reason}
 }
 
-// bad returns a fault at the line of a key.
+// bad returns a fault that refers to the line of the given key.
 func (o *object) bad(key, reason string) *tree.FormatError {
 	if m := o.member(key); m != nil {
 		return o.fault(m.at, reason)
@@ -230,7 +231,7 @@ func (o *object) names(key string) []string {
 	return out
 }
 
-// readHeader sets the fields that have the given use, from the header o. It stores the first fault in o.err.
+// readHeader sets the message fields that have the given use from the header o. The first fault is stored in o.err.
 func (m *Message) readHeader(o *object, use uses) {
 	for i := range fields {
 		if f := &fields[i]; f.is(use) && o.has(f.key) {
@@ -255,8 +256,8 @@ func (o *object) read(key string, v any) {
 	}
 }
 
-// jsonSlip describes the most common mistakes in hand-written JSON. It returns "" for any other fault. at is the offset
-// of the first invalid byte. jsonSlip never quotes more than that byte.
+// jsonSlip describes a syntax error if it is a common mistake in hand-written JSON, and returns "" otherwise. The
+// argument at is the offset of the first invalid byte, and jsonSlip quotes no other byte.
 func jsonSlip(raw []byte, at int, err error) string {
 	if at >= len(raw) || raw[at] >= utf8.RuneSelf {
 		return ""
@@ -322,7 +323,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "json: ") + ": fix the JSON here"
 }
 
-// expected says what to write for a value with the Go type t.
+// expected says what kind of value to write for the Go type t.
 func expected(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

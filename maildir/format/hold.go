@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// Hold is the content of agents/<Name>/hold, which asks the agent to stop changing files. See docs/tree.md, "A hold".
+// Hold is the content of agents/<Name>/hold, which asks the agent not to change any files. See docs/tree.md, "A
+// hold".
 type Hold struct {
-	By     string    `json:"by"`     // the agent that placed the hold, usually a user's
-	Reason string    `json:"reason"` // "": none
+	By     string    `json:"by"`     // the agent that placed the hold, usually a user's agent
+	Reason string    `json:"reason"` // "" if no reason was given
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until"` // when the hold ends by itself
+	Until  time.Time `json:"until"` // when the hold expires
 }
 
-// ParseHold reads a hold's file. The error is a *tree.FormatError.
+// ParseHold parses a hold file. The error is a *tree.FormatError.
 func ParseHold(data []byte) (Hold, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -32,8 +33,8 @@ func ParseHold(data []byte) (Hold, error) {
 	return h, o.err
 }
 
-// FormatHold returns h in the form that ParseHold reads. It keeps unknown keys from the old content, which may be nil,
-// and puts them after the known keys.
+// FormatHold returns h in the form that ParseHold reads. Unknown keys in the old content, which may be nil, are kept
+// after the known keys.
 func FormatHold(h Hold, old []byte) []byte {
 	return formatKeyed([]keyed{
 		{"by", h.By}, {"reason", h.Reason}, {"since", FormatTime(h.Since)}, {"until", FormatTime(h.Until)},

@@ -26,11 +26,12 @@ import (
 // Kind is the kind of a file in the tree. It depends only on the path. See docs/tree.md, "The tree of a project".
 type Kind uint8
 
-// The kinds of files. KindIgnored files are not part of the tree: hidden files, editor swap files, .git, .mailtree.
-// KindOther files are kept and committed, but have no meaning to mailtree (a README, a draft's picture).
+// The kinds of files. KindIgnored files, such as hidden files, editor swap files, .git and .mailtree, are not part of
+// the tree. KindOther files, such as a README or an image for a draft, are kept and committed, but mailtree does not
+// use them.
 const (
 	KindIgnored    Kind = iota
-	KindOther           // no meaning to mailtree
+	KindOther           // not used by mailtree
 	KindProject         // project.json
 	KindCanonical       // messages/**/<id>.md
 	KindProfile         // agents/<Name>/profile.json
@@ -61,17 +62,17 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Mark reports whether files of this kind are marks, which record what a recipient did with its copy.
+// Mark reports whether files of this kind are marks, which record what a recipient has done with a delivery.
 func (k Kind) Mark() bool {
 	return k == KindRead || k == KindAck || k == KindArchived || k == KindLater
 }
 
-// Place contains the information about a file in the tree that its path alone determines.
+// Place is what the path of a file in the tree says about the file.
 type Place struct {
 	Kind  Kind
 	Agent string // the agent whose folder contains the file; "" for other files
 	ID    string // message id for messages, copies and marks: the file name's stem; "" for other files
-	Bad   string // why a path of this kind is invalid (stem not an id, folder not an agent name); "" if it is valid
+	Bad   string // why the path is invalid (stem is not an id, folder is not an agent's name); "" if it is valid
 }
 
 // ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/tree.md, "A
@@ -92,16 +93,16 @@ func PlainName(s string) bool {
 	return s != ""
 }
 
-// Ignored reports whether a file is not part of the tree, given the last element of its path: a hidden file, an
-// editor's backup, or a swap file. See docs/tree.md, "The tree of a project".
+// Ignored reports whether a file with the given name is not part of the tree, because it is a hidden file, an
+// editor's backup file, or a swap file. See docs/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
 }
 
-// Locate returns the place of the file at p, which is slash-separated and relative to the tree's root. The place
-// depends on the first two or three elements and on the file name. The folders in between may have any name that is
-// not ignored. See docs/tree.md, "The tree of a project".
+// Locate returns the place of the file at p, a slash-separated path relative to the tree's root. The place depends
+// only on the first two or three elements of the path and on the file name. The folders in between may have any name
+// that is not ignored. See docs/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {
@@ -155,18 +156,18 @@ func locateAgent(p string) Place {
 	return pl
 }
 
-// sentCopy matches the paths of senders' copies of messages, as the server creates them, and the paths that EditBeside
+// sentCopy matches the paths that the server gives to senders' copies of messages, and the paths that EditBeside
 // derives from them.
 var sentCopy = lazy.Regexp(`^agents/[^/]+/outbox/\d{4}/\d\d/\d\d/(?:\d+/)?msg_\d{8}_[0-9a-f]{16}(?:\.edit-[0-9a-f]{12})?\.md$`)
 
-// IsSentCopy reports whether a path in an outbox belongs to a sent message's copy. Any other file in an outbox was
-// saved by a user or an agent in order to send it.
+// IsSentCopy reports whether the file at a path in an outbox is the copy of a sent message. Any other file in an
+// outbox was saved by a user or agent to be sent.
 func IsSentCopy(p string) bool { return sentCopy().MatchString(p) }
 
 const editBeside = ".edit-"
 
-// EditBeside returns the path for a second version of the message at path p. hash is the hash of the second version's
-// content. The id in the file differs from the file name, so the index reports the file as a problem.
+// EditBeside returns the path for a second version of the message at path p; hash is the hash of that version's
+// content. Because the id in the file differs from the file name, the index reports the file as a problem.
 func EditBeside(p, hash string) string {
 	return strings.TrimSuffix(p, ".md") + editBeside + hash[:12] + ".md"
 }
@@ -205,7 +206,7 @@ func locateClaim(p string) Place {
 	return Place{Kind: KindOther}
 }
 
-// These are the names used in the tree. No other source file contains them as literals.
+// Names used in the tree. No other source file contains these names as literals.
 const (
 	ProjectFile    = "project.json"
 	MessagesDir    = "messages"
@@ -226,14 +227,14 @@ const (
 	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
 )
 
-// These are the contents of RunDir.
+// Names in RunDir.
 const (
 	JournalFile = RunDir + "/journal"
-	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is when the agent was last seen
+	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is the time when the agent was last active
 	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
-	NotifiedDir = RunDir + "/notified" // files from earlier versions about agents in tmux windows, one per agent
+	NotifiedDir = RunDir + "/notified" // written by earlier versions: one file per agent in a tmux window
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file per agent and claim that stopped it (package claim)
+	StoppedDir  = RunDir + "/stopped"  // one file for each claim that stopped an agent (package claim)
 
 	DismissedDir = RunDir + "/dismissed" // one file per agent (package dismissed)
 )
@@ -255,7 +256,7 @@ func OutboxPath(agent, id string, t time.Time) string {
 	return AgentsDir + "/" + agent + "/" + OutboxDir + "/" + day(t) + "/" + id + ".md"
 }
 
-// DraftPath returns the path of the nth draft that the agent created within the same second as t.
+// DraftPath returns the path of the agent's nth new draft within the second that contains t.
 func DraftPath(agent string, t time.Time, n int) string {
 	name := t.UTC().Format("20060102-150405")
 	if n > 1 {
@@ -273,18 +274,18 @@ func StatusPath(agent string) string { return AgentsDir + "/" + agent + "/" + st
 // HoldPath returns the path of the agent's hold file.
 func HoldPath(agent string) string { return AgentsDir + "/" + agent + "/" + holdFile }
 
-// ClaimPath returns the path of an agent's claim on a pattern. A suffix distinguishes it from another file at the same
-// path.
+// ClaimPath returns the path of an agent's claim on a pattern. A suffix distinguishes the file from another file for
+// the same pattern and agent.
 func ClaimPath(pattern, agent, suffix string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return ClaimsDir + "/" + hex.EncodeToString(sum[:]) + "-" + agent + suffix + ".json"
 }
 
-// ListedClaim returns the name of a claim's file in the list that machines share. The list has no folders.
+// ListedClaim returns the file name of the claim at p in the shared list of claims, which has no folders.
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
-// ClaimOfListed returns the path of the claim whose file in the list has the given name. The second result reports
-// whether the name belongs to a claim. It is also true for the name of ClaimsAbout.
+// ClaimOfListed returns the path of the claim with the given file name in the shared list. The boolean result reports
+// whether the name belongs to a claim or is the name of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file
@@ -292,8 +293,8 @@ func ClaimOfListed(name string) (p string, is bool) {
 	return p, err == nil && (p == ClaimsAbout || at.Kind == KindClaim && at.Bad == "")
 }
 
-// AttachmentPath returns the path of an attachment, given the SHA-1 of its bytes in hex. ext begins with a dot or is
-// empty.
+// AttachmentPath returns the path of an attachment, given the SHA-1 of its content in hex. The argument ext begins
+// with a dot or is empty.
 func AttachmentPath(sum, ext string) string {
 	return AttachmentsDir + "/" + sum[:2] + "/" + sum + ext
 }
@@ -301,15 +302,15 @@ func AttachmentPath(sum, ext string) string {
 // MachinePath returns the path of the public key that a machine publishes, given the key's id.
 func MachinePath(keyID string) string { return MachinesDir + "/" + keyID + ".key" }
 
-// MachineOfKey returns the key id in a path that MachinePath returned. The second result reports whether p is such a
+// MachineOfKey returns the key id in a path that MachinePath returned. The boolean result reports whether p is such a
 // path.
 func MachineOfKey(p string) (keyID string, is bool) {
 	keyID, is = strings.CutSuffix(path.Base(p), ".key")
 	return keyID, is && MachinePath(keyID) == p
 }
 
-// MachineFormatPath returns the path of the file in which a machine publishes the highest format of projects that it
-// supports, given its key's id. Older versions keep and synchronize the file, but do not read it.
+// MachineFormatPath returns the path of the file in which a machine publishes the highest project format that it
+// supports, given the id of the machine's key. Older versions keep and synchronize this file, but do not read it.
 func MachineFormatPath(keyID string) string { return MachinesDir + "/" + keyID + ".format" }
 
 // AttachmentSum returns the SHA-1 (in hex) in an attachment's path, or "" for any other path.
@@ -322,7 +323,8 @@ func AttachmentSum(p string) string {
 	return sum
 }
 
-// MessageFiles lists the file names that belong to a message: the message itself, its copies and their marks.
+// MessageFiles lists the file names that can belong to a message: the file names of the message, its copies and their
+// marks.
 func MessageFiles(id string) []string {
 	copied := id + ".md"
 	return []string{copied, ReadMark(copied), AckMark(copied), ArchivedMark(copied), LaterMark(copied)}

@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These are the importance levels of a message, in ascending order. An empty importance is written as normal.
+// Importance levels of a message, in ascending order. An empty importance is written as normal.
 const (
 	Low    = "low"
 	Normal = "normal"
@@ -23,7 +23,7 @@ const (
 	Urgent = "urgent"
 )
 
-// These are limits for a message. See docs/tree.md, "A message".
+// Limits for a message. See docs/tree.md, "A message".
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
@@ -44,24 +44,25 @@ type Attachment struct {
 // Alternative is the Type of an attachment that contains the body in another format (HTML).
 const Alternative = "alternative"
 
-// Message is the content of a message file: header and body. It does not share memory with any cache.
+// Message is the content of a message file: header and body. It shares no memory with a cache, so callers may change
+// it.
 type Message struct {
 	ID          string
 	ThreadID    string   // "" if the message belongs to no thread
-	Project     string   // the human key
+	Project     string   // the project's human key
 	From        string   // in the same form as To
 	To, CC, BCC []string // each is an Address in printed form: an agent's name, or local@domain
-	Subject     string   // as written; never empty after ParseMessage
+	Subject     string   // as the sender wrote it; never empty after ParseMessage
 	Created     time.Time
 	Importance  string // low, normal, high, urgent
 	AckRequired bool
 	InReplyTo   string
-	References  []string  // ids before InReplyTo, oldest first, if the sender gave any
+	References  []string  // the ids before InReplyTo, oldest first, if the sender listed any
 	MessageID   string    // Message-ID of an external message, without < and >; "" for none
 	Automatic   bool      // an external message from a program or a mailing list, which no program may answer
 	Date        time.Time // Date header of an external message; zero if it has none
 	ReplyTo     []string  // reply addresses of an external message, in the form of To
-	Problems    []string  // faults in an external message, as sentences without their final period
+	Problems    []string  // faults in an external message, as sentences without the final period
 	Attachments []Attachment
 	HTML        string // path of the HTML attachment that Body was converted from; "" for none
 	Key         string // the sender's idempotency key; "" for none
@@ -71,20 +72,20 @@ type Message struct {
 	MediaType string // the body's type: "" for Markdown, or PlainText
 	Body      string
 
-	// Extra contains the other keys of a draft that is being sent, as FormatMessage writes them. They have no meaning
-	// to mailtree, but the files keep them. ParseMessage and the index leave Extra empty.
+	// Extra contains the keys of a draft that mailtree does not use, in the form that FormatMessage writes. They are
+	// kept in the files of the sent message. ParseMessage and the index leave Extra empty.
 	Extra string
 }
 
-// Origin describes how a message, or a request that creates a message, reached the server. The seal covers the origin.
-// The zero value is for files written by hand and for the server's own messages.
+// Origin describes how a message, or the request to send it, reached the server. The seal covers the origin. The zero
+// value is for files written by hand and for the server's own messages.
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
 	Door     string `json:"door,omitempty"`     // the channel
 	Terminal bool   `json:"terminal,omitempty"` // a user appears to have typed the DoorCLI command
 }
 
-// Person reports whether, according to the origin, a user sent the message on the page, in a terminal, or by saving a
+// Person reports whether the origin shows that a user sent the message on the page, in a terminal, or by saving a
 // file.
 func (o Origin) Person() bool { return o.Terminal || o.Door == DoorPage || o.Door == DoorFile }
 
@@ -94,7 +95,7 @@ const PlainText = "text/plain"
 // field is a key in a message's header.
 type field struct {
 	key  string
-	of   func(*Message) any // a pointer to the value: *string, *[]string, *bool, *time.Time or *[]Attachment
+	of   func(*Message) any // returns a pointer to the value: *string, *[]string, *bool, *time.Time or *[]Attachment
 	uses uses
 }
 
@@ -102,14 +103,13 @@ type field struct {
 type uses int
 
 const (
-	always  uses = 1 << iota // written even if it has no value
-	given                    // a sender may write it, so a file in an outbox may contain it
+	always  uses = 1 << iota // written even if the value is empty
+	given                    // a sender may set it, so a file in an outbox may contain it
 	mutable                  // a user may change it in a sent message
 	apart                    // not written together with the other keys
 )
 
-// fields is the complete list of a message's keys, in the order in which they appear in a file. See docs/tree.md, "A
-// message".
+// fields lists all keys of a message, in the order in which they appear in a file. See docs/tree.md, "A message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
 	{"thread_id", func(m *Message) any { return &m.ThreadID }, given},
@@ -139,7 +139,7 @@ var fields = []field{
 	{"seal", func(m *Message) any { return &m.Seal }, apart}, // written by Seal
 }
 
-// Keys returns the message keys that have a meaning to mailtree.
+// Keys returns the message keys that mailtree uses.
 func Keys() []string {
 	keys := make([]string, len(fields))
 	for i, f := range fields {
@@ -164,8 +164,8 @@ func (m *Message) Recipients() []string {
 	return slices.Concat(m.To, m.CC, m.BCC)
 }
 
-// KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. If the agent is not in
-// the header, it returns "to". See docs/tree.md, "A message".
+// KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. It returns "to" if
+// the header does not list the agent. See docs/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	switch {
 	case slices.Contains(m.To, agent):
@@ -183,9 +183,9 @@ const (
 	fenceClose = "---"
 )
 
-// ParseMessage parses a message file with the given id in its file name. An error is a *tree.FormatError, and means
-// that the file is reported as a problem. ParseMessage never guesses. It checks every limit except the file's size. See
-// docs/tree.md, "A message" and "Mail from other systems".
+// ParseMessage parses the message file with the given id as its name. The error is a *tree.FormatError; such a file
+// is reported as a problem. ParseMessage never guesses what an invalid file means. It checks every limit except the
+// file's size. See docs/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)
@@ -202,7 +202,7 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	return m, m.check(id, o)
 }
 
-// check applies the rules that involve several keys, and fills in missing values.
+// check checks the rules that involve several keys, and fills in missing values.
 func (m *Message) check(id string, o *object) error {
 	if m.Importance == "" {
 		m.Importance = Normal
@@ -238,17 +238,18 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the reason that is reported for a file that a merge wrote next to a message.
+// editedApart is the problem that is reported for a file that a merge wrote next to a message.
 const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
 	"you need into the message, then delete this file"
 
-// MaxReference is the maximum length of a Message-ID in bytes. Such a Message-ID fills one line in an email's header.
+// MaxReference is the maximum length of a Message-ID in bytes. A Message-ID of that length fills one line of an
+// email's header.
 const MaxReference = 998
 
 // MaxReferences is the maximum number of earlier messages that a message may refer to.
 const MaxReferences = 100
 
-// checkGateway checks the form of the keys that the gateway and the sealing server write.
+// checkGateway checks the values of the keys that the gateway and the sealing server write.
 func (m *Message) checkGateway(o *object) error {
 	switch {
 	case o.has("message_id") && !validMessageID(m.MessageID):
@@ -285,7 +286,8 @@ func validAuth(auth string) bool {
 	return auth == "none" || auth == "token"
 }
 
-// checkAddresses checks the sender and recipients, and replaces each of them with its Address in printed form.
+// checkAddresses checks the addresses of the sender and the recipients, and replaces each of them with its printed
+// form.
 func (m *Message) checkAddresses(o *object) error {
 	from := []string{m.From}
 	for _, l := range []struct {
@@ -360,7 +362,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	return unfit(1, "the header has no closing line "+fenceClose+": add it before the body")
 }
 
-// splitAt returns the header and body for SplitMessage. rest is the text after the closing line.
+// splitAt returns the header and the body for SplitMessage. The argument rest is the text after the closing fence.
 func splitAt(header, rest []byte) ([]byte, string, error) {
 	switch {
 	case len(header) > MaxHeader:
@@ -372,7 +374,7 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 }
 
 // FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one per line, then a blank
-// line, and the body with exactly one line ending added. ParseMessage reads the same message back.
+// line, and the body followed by one line ending. ParseMessage parses the result to the same message.
 func FormatMessage(m *Message) []byte {
 	header := m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) })
 	if m.Extra != "" {

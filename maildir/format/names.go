@@ -8,7 +8,7 @@ import (
 // ValidName reports whether name is a valid agent name. See docs/tree.md, "An agent".
 func ValidName(name string) bool { return CheckName(name) == "" }
 
-// CheckName says what is wrong with an agent's name, or returns "" if the name is valid.
+// CheckName returns what is wrong with an agent's name, or "" if the name is valid.
 func CheckName(name string) string {
 	switch {
 	case name == "":
@@ -29,8 +29,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns a tmux window's name without its spaces. Except for case, that is the name of the window's
-// agent. NameOfWindow returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns the name of a tmux window without spaces, which is the name of the window's agent, except for
+// case. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {
@@ -39,14 +39,15 @@ func NameOfWindow(window string) string {
 	return name
 }
 
-// Postmaster is the sender of the server's own messages to agents. These messages are about saved files that did not
-// have the intended effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and the
-// name cannot be registered. Postmaster reports each issue once: the message's idempotency key identifies the issue.
+// Postmaster is the sender of the server's own messages to agents. These messages report saved files that did not
+// have the intended effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and
+// no agent can register that name. Postmaster reports each issue only once: the message's idempotency key identifies
+// the issue.
 const Postmaster = "Postmaster"
 
-// ServerName reports whether a name is reserved for the server, ignoring case. The server writes to agents as
-// Postmaster, and it commits as mailtree. No agent can have such a name, and mail in an outbox with such a name is not
-// sent.
+// ServerName reports whether a name is reserved for the server, ignoring case. The server sends mail to agents as
+// Postmaster, and commits as mailtree. No agent can have a reserved name, and mail in an outbox with a reserved name
+// is not sent.
 func ServerName(name string) bool {
 	return slices.Contains([]string{"postmaster", "mailtree", "system"}, strings.ToLower(name))
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Near returns the elements of all that are closest to name, at most three, nearest first. It omits names that differ
-// from name in more than a third of their letters, and names that differ in at least two more letters than the
-// nearest name does. If one name contains the other, they are treated as one letter apart.
+// Near returns the names in all that are most similar to name, at most three, most similar first. It omits names that
+// differ from name in more than a third of their letters, and names that differ in at least two more letters than the
+// most similar name does. If one name contains the other, they count as differing in at most one letter.
 func Near(name string, all []string) []string {
 	type scored struct {
 		name string
@@ -41,9 +41,9 @@ func Near(name string, all []string) []string {
 	return out
 }
 
-// Misspelt returns the element of all that name misspells. A misspelling differs only in case, in one letter, or, if
-// name has more than six letters, in up to two letters. Misspelt returns "" if there is no such element, or if all
-// contains name.
+// Misspelt returns the element of all that name is a misspelling of. A misspelling may differ in case, and in one
+// letter or, if name has more than six letters, two letters. Misspelt returns "" if there is no such element, or if
+// name is itself in all.
 func Misspelt(name string, all []string) string {
 	if slices.Contains(all, name) {
 		return ""
@@ -63,8 +63,8 @@ func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }
 
-// distance returns the Levenshtein distance between the first 128 bytes of a and of b. Swapping two adjacent letters is
-// treated as one change.
+// distance returns the Levenshtein distance between the first 128 bytes of a and of b. Swapping two adjacent letters
+// counts as one change.
 func distance(a, b string) int {
 	a, b = Cut(a, 128), Cut(b, 128)
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

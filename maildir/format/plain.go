@@ -11,15 +11,15 @@ import (
 )
 
 // A user may write the header of a file in an outbox as lines such as "to: BlueLake", with or without --- lines
-// around them. Such a plain header is read line by line, not as YAML. In YAML, the value in "subject: 12" is a
-// number, and the value in "subject: no" is false. In a plain header, every value is text. Some YAML forms are
-// supported: lists, quoted strings and, between --- lines, comment lines.
+// around them. Such a plain header is parsed line by line, not as YAML. In YAML, the value of "subject: 12" would be
+// a number, and the value of "subject: no" would be false. In a plain header, every value is text. Some YAML forms
+// are supported: lists, quoted strings and, between --- lines, comment lines.
 //
 // A fault reports the line and the key. It never quotes a value, because the value may be a bcc recipient (Invariant
 // I7). See docs/tree.md, "Sending by saving".
 
-// draftKey returns the standard name of a draft's key. Keys may also be written as in an email ("In-Reply-To"), and
-// ack_required as "ack". An unknown key is returned unchanged.
+// draftKey returns the standard spelling of a key in a draft. Keys may also be written as in an email
+// ("In-Reply-To"), and ack_required may be written as "ack". draftKey returns an unknown key unchanged.
 func draftKey(name string) string {
 	key := underscored(name)
 	switch {
@@ -31,11 +31,11 @@ func draftKey(name string) string {
 	return key
 }
 
-// underscored returns a key in lower case and with underscores, like a message's keys.
+// underscored returns a key in the spelling of a message's keys: in lower case and with underscores.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a pointer to a new variable with the type of a draft key's value, as field.of does. It returns nil for
-// a key that a sender may not write.
+// kindOf returns a pointer to a new variable of the type that a draft key's value has, like field.of. It returns nil
+// for a key that a sender may not set.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {
 	case key == repeatKey:
@@ -46,8 +46,8 @@ func kindOf(key string) any {
 	return nil
 }
 
-// plainKey returns the key in a line of a plain header, and the text after the colon. It returns "" for a line without
-// a key.
+// plainKey returns the key in a line of a plain header, and the text after the colon. The key is "" if the line has
+// no known key.
 func plainKey(line string) (key, value string) {
 	name, value, _ := strings.Cut(line, ":")
 	if len(name) == len(line) {
@@ -59,8 +59,8 @@ func plainKey(line string) (key, value string) {
 	return key, strings.TrimSpace(value)
 }
 
-// plainFlag parses word as the value of a boolean key. If the word is invalid, why says what is wrong with it.
-// Otherwise, why is "".
+// plainFlag parses word as the value of a boolean key. The result why says what is wrong with the word, or is "" if
+// the word is valid.
 func plainFlag(key, word string) (yes bool, why string) {
 	switch strings.ToLower(word) {
 	case "yes", "true":
@@ -81,16 +81,16 @@ func isPlain(data []byte) bool {
 // isFence reports whether a line is --- with or without trailing spaces or tabs.
 func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == fenceClose }
 
-// plainHeader collects a plain header as the members of a JSON object. Each member is on the line of its key, so that
-// faults in the object refer to the right line.
+// plainHeader collects the members of a plain header, which are then written as a JSON object. Each member has the
+// same line number there as in the file, so that errors refer to the right line.
 type plainHeader struct {
 	fenced bool // the header is between --- lines
 	lines  []plainLine
 	keys   []string
-	list   *[]string // the value to which the next lines may add items; nil if the last key's value is complete
+	list   *[]string // the value that the next lines may add items to; nil if the last key's value is complete
 }
 
-// plainLine is a key with its value, a pointer as in field.of. If the line has no key, key is "".
+// plainLine is a key and a pointer to its value, as in field.of. The key is "" if the line has none.
 type plainLine struct {
 	key   string
 	value any
@@ -137,7 +137,7 @@ func parsePlain(data []byte) (header *object, body string, err error) {
 	return header, string(bytes.TrimSuffix(rest, []byte("\n"))), err
 }
 
-// add adds the next line. It says what is wrong with the line, or returns "" if the line is valid.
+// add parses the next line. It returns what is wrong with the line, or "" if the line is valid.
 func (h *plainHeader) add(text string) (why string) {
 	trimmed := strings.TrimSpace(text)
 	if item, ok := strings.CutPrefix(trimmed+" ", "- "); ok && h.list != nil {
@@ -177,7 +177,7 @@ func (h *plainHeader) add(text string) (why string) {
 	return ""
 }
 
-// notPlain says what is wrong with a line that has no key. It quotes only the word before a colon.
+// notPlain describes what is wrong with a line without a known key. It quotes only the word before a colon.
 func notPlain(line string) string {
 	const leave = "Put an empty line before the text"
 	const knows = "write a key such as to, cc, bcc, subject, importance or ack, then a colon and a value. " + leave
@@ -203,11 +203,11 @@ func (h *plainHeader) json() []byte {
 	return b.object()
 }
 
-// linedObject writes a JSON object with its members on the same lines as in a header, so that a fault in a member
-// refers to the header's line.
+// linedObject writes a JSON object in which each member has the same line number as in a header, so that errors refer
+// to the right line of the header.
 type linedObject struct {
 	text  []byte
-	line  int // number of the line at the end of text
+	line  int // line number at the end of text
 	parts int
 }
 
@@ -248,13 +248,13 @@ func plainItems(value string) []string {
 	return items
 }
 
-// unquotePlain returns s without its quotation marks if they enclose the whole text.
+// unquotePlain removes the quotation marks from s if they enclose the whole text.
 func unquotePlain(s string) string {
 	var text string
 	switch {
 	case len(s) >= 2 && s[0] == '\'' && s[len(s)-1] == '\'':
 		inner := s[1 : len(s)-1]
-		if strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") { // two quoted strings, not one
+		if strings.Contains(strings.ReplaceAll(inner, "''", ""), "'") { // these are two quoted strings, not one
 			return s
 		}
 		return strings.ReplaceAll(inner, "''", "'")

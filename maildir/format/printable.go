@@ -9,9 +9,10 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Printable returns untrusted text, such as a subject or a file name, in a form that is safe on one line of a terminal.
-// If s is valid UTF-8 without hidden characters (see Hidden), Printable returns s unchanged. Otherwise it returns a Go
-// string literal that escapes only what is hidden or invalid. strconv.Unquote converts the literal back to s.
+// Printable returns untrusted text, such as a subject or a file name, in a form that can safely be printed on one
+// line of a terminal. If s is valid UTF-8 without hidden characters (see Hidden), Printable returns s unchanged.
+// Otherwise, it returns a Go string literal that escapes only hidden characters and invalid bytes. strconv.Unquote
+// converts the literal back to s.
 func Printable(s string) string {
 	if utf8.ValidString(s) && !strings.ContainsFunc(s, Hidden) {
 		return s
@@ -29,12 +30,12 @@ func Literal(s string) string {
 	return `"` + text + `"`
 }
 
-// Quote returns untrusted text for use in a sentence: the Literal of up to 120 bytes of it.
+// Quote returns untrusted text, cut to at most 120 bytes, as a Literal for use in a sentence.
 func Quote(s string) string { return Literal(Cut(s, 120)) }
 
 // escape returns s with quotation marks, backslashes, hidden characters and invalid bytes escaped as in a Go string
-// literal. It keeps every other character, such as a no-break space or a zero width joiner. If s contains a hidden
-// character or an invalid byte, hidden is true. The tag characters in a flag emoji are not treated as hidden.
+// literal. It keeps all other characters, such as no-break spaces and zero width joiners. The result hidden reports
+// whether s contains a hidden character or an invalid byte. Tag characters in a flag emoji do not count as hidden.
 func escape(s string) (text string, hidden bool) {
 	var b strings.Builder
 	for len(s) > 0 {
@@ -53,8 +54,8 @@ func escape(s string) (text string, hidden bool) {
 	return b.String(), hidden
 }
 
-// Hidden reports whether a character is misleading, is a direction mark, or can carry text that is not displayed: tags,
-// interlinear annotations and the deprecated format controls.
+// Hidden reports whether a character is Misleading, is a direction mark, or can be used to hide text: tags,
+// interlinear annotations, and deprecated format controls.
 func Hidden(r rune) bool {
 	return Misleading(r) || r == '\u061c' || r == '\u200e' || r == '\u200f' || r >= '\u206a' && r <= '\u206f' ||
 		r >= '\ufff9' && r <= '\ufffb' || r >= 0xe0000 && r <= 0xe007f

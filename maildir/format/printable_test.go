@@ -32,7 +32,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestPrintableScripts checks that characters that a language or a symbol needs are shown unchanged, even within
+// TestPrintableScripts checks that characters that a language or an emoji needs are not escaped, even inside
 // quotation marks.
 func TestPrintableScripts(t *testing.T) {
 	t.Parallel()

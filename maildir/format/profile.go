@@ -16,14 +16,14 @@ type Profile struct {
 	Model     string    `json:"model"`
 	Task      string    `json:"task"`
 	Inception time.Time `json:"inception"`
-	Machine   string    `json:"machine"` // key id of the machine that the agent belongs to; "" for no machine
+	Machine   string    `json:"machine"` // key id of the agent's machine; "" if it belongs to no machine
 }
 
 // MaxSmall is the maximum size, in bytes, of a small file in the tree: a profile, claim, mark or status file.
 const MaxSmall = 64 << 10
 
-// ParseProfile parses the profile of the agent with the given name. The folder's name, not the name in the file,
-// determines the agent's name. The error is a *tree.FormatError.
+// ParseProfile parses the profile of the agent with the given name. The name of the agent's folder is the agent's
+// name; the name in the file is ignored. The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -31,7 +31,7 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 	}
 	p := Profile{Name: name, Program: o.text("program"), Model: o.text("model"), Task: o.text("task"), Inception: o.time("inception"),
 		Machine: o.text("machine")}
-	o.text("name") // checks only the type: renaming the folder changes the agent's name
+	o.text("name") // checks only the type; the folder determines the agent's name
 	return p, o.err
 }
 
@@ -59,7 +59,7 @@ func FormatProfile(p Profile) []byte {
 	return append(b, '\n')
 }
 
-// These are the possible values of an agent's presence. See docs/agentmail.md, "Presence".
+// Values of an agent's presence. See docs/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"
@@ -76,10 +76,10 @@ func ParseStatus(data []byte) (string, error) {
 	return s, nil
 }
 
-// ParseMark parses a .read, .ack, .archived or .released file, which contains one line with the time. If a merge has
-// left several lines, the earliest time is used. An empty file is a mark without a time. Even if ParseMark returns an
-// error, the mark applies, with the earliest time that could be read. ParseMark skips lines that begin with "by", which
-// ReleasedBy reads.
+// ParseMark parses a .read, .ack, .archived or .released file, which contains one line with the time. If a merge left
+// several lines, the earliest time is used. An empty file is a mark without a time. If ParseMark returns an error,
+// the mark is still effective, with the earliest time that could be parsed. ParseMark skips lines that begin with
+// "by", which ReleasedBy parses.
 func ParseMark(data []byte) (time.Time, error) {
 	return parseMark(data, time.Time.Before)
 }
@@ -87,12 +87,13 @@ func ParseMark(data []byte) (time.Time, error) {
 // LaterFor is how long an empty .later file hides a thread.
 const LaterFor = 2 * time.Hour
 
-// ParseLater is like ParseMark, for a .later file. It uses the latest time.
+// ParseLater is like ParseMark, but for a .later file, in which the latest time is used.
 func ParseLater(data []byte) (time.Time, error) {
 	return parseMark(data, time.Time.After)
 }
 
-// parseMark is like ParseMark. wins reports whether a line's time takes precedence over the other time.
+// parseMark implements ParseMark and ParseLater. The function wins reports whether the time t is used in preference
+// to other.
 func parseMark(data []byte, wins func(t, other time.Time) bool) (time.Time, error) {
 	var best time.Time
 	var bad error
@@ -120,16 +121,16 @@ func parseMark(data []byte, wins func(t, other time.Time) bool) (time.Time, erro
 // FormatMark returns t in the form that ParseMark reads.
 func FormatMark(t time.Time) []byte { return []byte(FormatTime(t) + "\n") }
 
-// releasedBy begins the line in a .released file that names the agent who released another agent's claim.
+// releasedBy begins the line in a .released file that identifies the agent that released another agent's claim.
 const releasedBy = "by "
 
-// FormatRelease returns the .released file of a claim that was released by an agent other than the holder.
+// FormatRelease returns the content of the .released file for a claim that an agent other than the holder released.
 func FormatRelease(t time.Time, by string) []byte {
 	return []byte(string(FormatMark(t)) + releasedBy + by + "\n")
 }
 
-// ReleasedBy returns the agent who released another agent's claim, according to the .released file. It returns "" if
-// the holder released the claim.
+// ReleasedBy returns the agent that released another agent's claim, according to the content of the .released file.
+// It returns "" if the holder released the claim.
 func ReleasedBy(data []byte) string {
 	for l := range strings.Lines(string(data)) {
 		if by, ok := strings.CutPrefix(strings.TrimSpace(l), releasedBy); ok && ValidName(by) {

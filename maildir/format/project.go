@@ -12,15 +12,15 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// ValidSlug reports whether slug is a valid name for a project's folder.
+// ValidSlug reports whether slug is valid as the name of a project's folder.
 func ValidSlug(slug string) bool {
 	return slugPattern().MatchString(slug) && !strings.Contains(slug, "..")
 }
 
 var slugPattern = lazy.Regexp(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
-// Slug returns the folder name of the project with the given absolute path. It consists of the path's base name in safe
-// lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
+// Slug returns the folder name of the project with the given absolute path. The name consists of the path's base name
+// in safe lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/tree.md, "The store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -39,7 +39,8 @@ func Slug(human string) string {
 	return Cut(base, 64) + "-" + hex.EncodeToString(sum[:4])
 }
 
-// FormatProject returns a project.json in the form that ParseProject reads. For the default project, human is "".
+// FormatProject returns a project.json in the form that ParseProject reads. The argument human is "" for the default
+// project.
 func FormatProject(human, slug string, now time.Time) []byte {
 	b, err := json.MarshalIndent(struct {
 		HumanKey string `json:"human_key,omitempty"` // missing in the default project
@@ -58,8 +59,8 @@ func HasControls(path string) bool {
 	return strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\uFFFD' })
 }
 
-// ParseProject parses project.json. It returns the human key as a clean path. human is "" if the file has no human key.
-// The error is a *tree.FormatError.
+// ParseProject parses project.json. It returns the human key as a clean path, or "" if the file has no human key. The
+// error is a *tree.FormatError.
 func ParseProject(data []byte) (human string, created time.Time, err error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -81,12 +82,11 @@ func ParseProject(data []byte) (human string, created time.Time, err error) {
 	return human, created, nil
 }
 
-// formatKey is the key of a project's format in project.json. It means the same in every format.
+// formatKey is the key of the project format in project.json. It has the same meaning in every format.
 const formatKey = "format"
 
-// ProjectFormat returns a project's format according to project.json. If the file has no format, or is not a JSON
-// object, the format is 1. ProjectFormat returns a *tree.FormatError for any value that is not a positive whole
-// number.
+// ProjectFormat returns the project format in project.json. The format is 1 if the file specifies none or is not a
+// JSON object. ProjectFormat returns a *tree.FormatError if the value is not a positive whole number.
 func ProjectFormat(data []byte) (int, error) {
 	o, err := parseSmall(data)
 	if err != nil || !o.has(formatKey) {
@@ -102,17 +102,17 @@ func ProjectFormat(data []byte) (int, error) {
 	return n, nil
 }
 
-// WithFormat returns a project.json with another format. It keeps all other keys unchanged. data must be valid for
-// ParseProject.
+// WithFormat returns a project.json with another format. All other keys stay unchanged. The argument data must be
+// valid for ParseProject.
 func WithFormat(data []byte, n int) ([]byte, error) { return withKey(data, formatKey, compact(n)) }
 
-// WithHumanKey returns a project.json with another human key. It keeps all other keys unchanged. It returns a
+// WithHumanKey returns a project.json with another human key. All other keys stay unchanged. It returns a
 // *tree.FormatError for an invalid file.
 func WithHumanKey(data []byte, human string) ([]byte, error) {
 	return withKey(data, "human_key", compact(human))
 }
 
-// withKey returns the JSON object in data with another value for a key, which it moves to the end.
+// withKey returns the JSON object in data with a new value for a key. The key is moved to the end.
 func withKey(data []byte, key string, value json.RawMessage) ([]byte, error) {
 	o, err := parseSmall(data)
 	if err != nil {
@@ -128,11 +128,12 @@ func withKey(data []byte, key string, value json.RawMessage) ([]byte, error) {
 	return append(b.object(), '\n'), nil
 }
 
-// FormatMachineFormat returns the content of the file in which a machine publishes the highest format that it supports.
+// FormatMachineFormat returns the content of the file in which a machine publishes the highest project format that it
+// supports.
 func FormatMachineFormat(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
-// ParseMachineFormat parses the content of the file in which a machine publishes its highest format. It returns 0 if
-// the content is not a positive whole number.
+// ParseMachineFormat parses the content of the file in which a machine publishes the highest project format that it
+// supports. It returns 0 if the content is not a positive whole number.
 func ParseMachineFormat(data []byte) int {
 	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {

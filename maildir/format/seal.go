@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// A seal shows which store's server wrote a file, and proves that the file has not been changed since then. The seal is
+// A seal proves which store's server wrote a file, and that the file has not been changed since. The seal is
 //
 //	"seal": "<key id>:<base64url of an Ed25519 signature>"
 //
-// in the header's last line. The signature covers the SHA-256 of the file without the seal. A reader that gets this
-// digest from the index therefore does not have to open the file. The key id consists of the first 16 hex digits of the
-// public key's SHA-256. See docs/tree.md, "Seals".
+// in the last line of the header. The signature covers the SHA-256 of the file without the seal. The index contains
+// this digest, so a seal can be checked without opening the file. The key id consists of the first 16 hex digits of
+// the public key's SHA-256. See docs/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 
@@ -35,7 +35,7 @@ func digest(data []byte, seal string) []byte {
 	return h.Sum(nil)
 }
 
-// Seal returns the file with a seal added as the last key of the header.
+// Seal returns the file with a seal as the last key of the header.
 func Seal(key ed25519.PrivateKey, file []byte) []byte {
 	at := bytes.Index(file, []byte("\n}\n"+fenceClose+"\n"))
 	piece := sealPiece(makeSeal(key, digest(file, "")))
@@ -48,7 +48,7 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the seal is valid, that is, whether it was made for the digest with the private key that
+// SealHolds reports whether the seal is valid: whether it is a signature of the digest made with the private key that
 // belongs to public.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")

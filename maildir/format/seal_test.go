@@ -15,7 +15,8 @@ func keyPair(t testing.TB) (ed25519.PublicKey, ed25519.PrivateKey) {
 	return public, private
 }
 
-// TestSealBreaks checks that any change to the file, including its auth, makes the seal invalid.
+// TestSealBreaks checks that the seal becomes invalid if anything in the file is changed, including how the sender
+// was authenticated.
 func TestSealBreaks(t *testing.T) {
 	t.Parallel()
 	public, key := keyPair(t)

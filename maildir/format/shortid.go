@@ -6,16 +6,16 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// ShortDays is the age, in days, up to which the digits after the date in a message's id are enough to identify the
-// message.
+// ShortDays is the maximum age, in days, of messages that can be identified by the digits after the date in their
+// ids.
 const ShortDays = 30
 
 // madeID matches an id that a server created: the date, followed by digits that distinguish the messages of that date.
 var madeID = lazy.Regexp(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
-// ShortID returns an id in the form that a user types. For a recent message, these are the eight digits after the date;
-// for an older message, the date and those digits. If a server did not create the id, ShortID returns the whole id.
-// maildir.FullID finds the message for the result.
+// ShortID returns an id in the form that a user types. For a recent message, the result is the eight digits after the
+// date; for an older message, it is the date and these digits. If a server did not create the id, ShortID returns the
+// whole id. maildir.Project.FullID converts the result back.
 func ShortID(id string, now time.Time) string {
 	part := madeID().FindStringSubmatch(id)
 	if part == nil {

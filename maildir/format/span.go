@@ -17,15 +17,15 @@ var (
 	}
 )
 
-// ParseSpan converts a duration as people write it: numbers with the units w, d, h, m, s and ms, in this order, such
-// as "90m", "3d" or "1d12h". The result ok is false for anything else. If the duration is too long for d, d is the
-// longest possible duration.
+// ParseSpan parses a duration such as "90m", "3d" or "1d12h": numbers with the units w, d, h, m, s and ms, in this
+// order. The result ok is false for any other text. If the duration is too long for d, d is the longest possible
+// duration.
 func ParseSpan(text string) (d time.Duration, ok bool) {
 	if text == "" || !spanPattern().MatchString(text) {
 		return 0, false
 	}
 	for _, part := range spanParts().FindAllStringSubmatch(text, -1) {
-		n, _ := strconv.ParseFloat(part[1], 64) // the pattern admits only numbers
+		n, _ := strconv.ParseFloat(part[1], 64) // cannot fail, because the pattern matches only numbers
 		unit := spanUnits[part[2]]
 		d += min(time.Duration(min(n, float64(math.MaxInt64/unit-1))*float64(unit)), math.MaxInt64-d)
 	}

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Stamp is a time as it appears in answers: in the format of FormatTime, or "" for the zero time.
+// Stamp is a time in an answer. It is written in the format of FormatTime, or as "" if it is zero.
 type Stamp struct{ time.Time }
 
-// At returns t as a Stamp.
+// At converts t to a Stamp.
 func At(t time.Time) Stamp { return Stamp{t} }
 
-// String returns the time as it appears in answers.
+// String returns the time in the form that answers use.
 func (s Stamp) String() string {
 	if s.IsZero() {
 		return ""
@@ -22,7 +22,7 @@ func (s Stamp) String() string {
 // MarshalJSON returns the result of String as JSON.
 func (s Stamp) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
-// UnmarshalJSON parses the result of MarshalJSON.
+// UnmarshalJSON is the inverse of MarshalJSON.
 func (s *Stamp) UnmarshalJSON(data []byte) error {
 	if string(data) == `""` {
 		*s = Stamp{}

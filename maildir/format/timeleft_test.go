@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestTimeLeft checks the rounding. For example, a little less than two hours is not shown as one hour.
+// TestTimeLeft checks how times are rounded. For example, a little less than two hours must not be shown as one hour.
 func TestTimeLeft(t *testing.T) {
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These are keys that a sender may write in addition to the fields of a message.
+// Keys that a sender may write in addition to the fields of a message.
 const (
 	attachmentsKey = "attachments"
 	repeatKey      = "repeat"
@@ -18,17 +18,17 @@ const (
 // daily is the only value of repeatKey.
 const daily = "daily"
 
-// Unsent is a message that a user or agent has saved in an outbox and that has not been sent yet. If the file does not
-// name a sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may write are
-// set. The server fills in the rest. See docs/tree.md, "Sending by saving".
+// Unsent is a message that a user or agent has saved in an outbox and that has not been sent yet. If the file
+// specifies no sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may
+// set are filled in; the server sets the others when it sends the message. See docs/tree.md, "Sending by saving".
 type Unsent struct {
 	Message
 	Attach []string // paths of the files to attach
 	Daily  bool     // the same text may be sent once a day
 }
 
-// ParseUnsent parses the file of an unsent message, whose header is JSON, plain (see plain.go), YAML or TOML. It
-// accepts messages that Send would refuse. The error is a *tree.FormatError.
+// ParseUnsent parses the file of an unsent message, whose header is JSON, plain (see plain.go), YAML or TOML. It does
+// not check whether the message could be sent. The error is a *tree.FormatError.
 func ParseUnsent(data []byte) (*Unsent, error) {
 	o, body, err := parseDraft(data)
 	if err != nil {
@@ -53,8 +53,8 @@ func ParseUnsent(data []byte) (*Unsent, error) {
 	return u, nil
 }
 
-// parseDraft parses a file in an outbox and returns its header and body. It reads a header between --- lines as YAML
-// only if it is not a plain header, so that the meaning of a plain header never changes.
+// parseDraft parses a file in an outbox and returns its header and body. If a header between --- lines is both a
+// plain header and YAML, it is parsed as a plain header, so that the meaning of plain headers never changes.
 func parseDraft(data []byte) (header *object, body string, err error) {
 	switch {
 	case IsForeign(data):

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUnsentPlain checks that a plain header is understood with and without --- lines around it, and that every value
-// is read as text. It also checks that YAML, TOML and JSON headers give the same result.
+// TestUnsentPlain checks that a plain header is parsed correctly with and without --- lines around it, and that every
+// value in it is text. YAML, TOML and JSON headers with the same values must give the same result.
 func TestUnsentPlain(t *testing.T) {
 	t.Parallel()
 	unsent := func(change func(*Unsent)) *Unsent {
@@ -74,8 +74,8 @@ func TestUnsentPlain(t *testing.T) {
 	}
 }
 
-// TestUnsentRefused checks that an error describes the fault in words and gives its line number, without quoting the
-// line.
+// TestUnsentRefused checks that the error for an invalid file describes the fault and its line number, without
+// quoting the line.
 func TestUnsentRefused(t *testing.T) {
 	t.Parallel()
 	js := func(text string) string { return "---json\n" + text + "\n---\n" }
@@ -144,8 +144,8 @@ func TestUnsentRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseUnsent checks that any file is either understood or refused with the number of an existing line. It also
-// checks that a plain header gives the same result as a JSON header with the same values.
+// FuzzParseUnsent checks that any file is either parsed or refused with the number of an existing line. A plain
+// header must give the same result as a JSON header with the same values.
 func FuzzParseUnsent(f *testing.F) {
 	for _, s := range []string{
 		"to: BlueLake\n\nText.\n",

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// lookBack is the number of most recent commits that Authored reads.
+// lookBack is the number of newest commits that Authored reads.
 const lookBack = 300
 
 // Authored implements history.Log. It does not commit waiting operations first.

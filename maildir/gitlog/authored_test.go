@@ -7,8 +7,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestAuthored checks that Authored returns an agent's commits, newest first, regardless of how the objects are
-// stored.
+// TestAuthored checks that Authored returns an agent's commits, newest first, no matter how Git stores the objects.
 func TestAuthored(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

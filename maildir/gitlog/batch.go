@@ -12,20 +12,20 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch contains either the operations or the edits that are committed in one move of the branch, never both.
+// batch contains the operations or the edits that one move of the branch commits, never both.
 type batch struct {
 	ops   []operation
 	edits []string
-	force bool // commit edits even if .gitignore matches them
+	force bool // commit edits even if a .gitignore matches them
 }
 
-// operation is a writer.Op together with the newest commit that was known when it was recorded.
+// operation is a writer.Op, with the newest commit that the Log knew of when the Op was recorded.
 type operation struct {
 	writer.Op
 	base hash
 }
 
-// commitOps commits the operations at the head of the queue, if any. The caller must hold l.turn.
+// commitOps commits the operations at the front of the queue, if there are any. The caller must hold l.turn.
 func (l *Log) commitOps(ctx context.Context) error {
 	l.mu.Lock()
 	records := l.nextRecords()
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // perhaps not durable yet: keep the operations queued, but do not commit them again
+	case errors.Is(err, errMade): // perhaps not durable yet: keep the operations, but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -54,7 +54,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		return err
 	}
 	for _, op := range b.ops {
-		if op.Merges.Commit != "" && !op.Merges.More { // the merge is finished or postponed
+		if op.Merges.Commit != "" && !op.Merges.More { // the merge has been committed or postponed
 			l.mem.postponed = ""
 		}
 	}
@@ -69,8 +69,8 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an import,
-// the commit is canceled when StopBy is called. The caller must hold l.turn.
+// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an
+// import, a call of StopBy cancels the commit. The caller must hold l.turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -109,7 +109,7 @@ func (l *Log) commitAllEdits(ctx context.Context) error {
 	return nil
 }
 
-// commitBatch makes the commits for a batch and records the result for State.
+// commitBatch makes the commits for a batch and stores the result for State.
 func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	start := time.Now()
 	err := l.commit(ctx, b)
@@ -127,7 +127,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs each change of state once.
+// logChange logs a change between a working and a failing history, or between two reasons for the failure.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -146,8 +146,8 @@ func (l *Log) logChange(before, after error, pending int) {
 	}
 }
 
-// tries is the maximum number of attempts to build a commit while the branch keeps moving. The first optimisticTries
-// attempts take index.lock only once everything is ready. Later attempts take it before they start building.
+// tries is the maximum number of attempts to make a commit while the branch keeps moving. The first optimisticTries
+// attempts take index.lock only when everything is ready. Later attempts take it before they build the commit.
 const (
 	tries           = 10
 	optimisticTries = 2
@@ -165,10 +165,10 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 		"commit. The server tries again."}
 }
 
-// attempt builds the commits on the current HEAD and the index for them, and publishes both. If firm is set, it
-// reserves index.lock first.
+// attempt builds the commits on top of the current HEAD, builds the index for them, and publishes both. If firm is
+// set, it takes index.lock first.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit) // a later attempt will repeat a command that timed out
+	ctx, cancel := context.WithTimeout(ctx, lookLimit) // if a command times out, a later attempt repeats it
 	defer cancel()
 	repo, err := l.openRepaired(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.commit = p.at.commit
 	}
 	if err == nil && !l.embedded {
-		err = repo.makeOwn() // now, because two goroutines will use the result
+		err = repo.makeOwn() // do this now, because two goroutines will use the result
 	}
 	switch {
 	case err != nil:
@@ -201,14 +201,15 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether they
-// moved. Edits that change nothing need no commit, but an operation is always committed. The move also repairs an index
-// that is missing, or that a git command has overwritten with an older one. The embedded engine removes any index.
+// publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether
+// they moved. If edits change nothing, there is no commit, but an operation is always committed. Moving the index
+// also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded engine
+// removes any index.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.base, err = p.repo.checkIndex(); err != nil { // first, because a damaged index stops the commit
+	if p.base, err = p.repo.checkIndex(); err != nil { // do this first, because a damaged index prevents the commit
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -258,13 +259,13 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// isMisplaced reports whether the index is missing although Git needs it, or exists although the embedded engine
-// keeps none. An index is needed only if there is a commit.
+// isMisplaced reports whether the index is missing although Git needs it, or exists although the embedded engine uses
+// none. No index is needed before the first commit.
 func (l *Log) isMisplaced(index indexState, commit hash) bool {
 	return index.exists == l.embedded && !commit.IsZero()
 }
 
-// makeObjects creates the commits and, in parallel, the next index. It returns the checksum of that index.
+// makeObjects creates the commits and, at the same time, the next index. It returns the checksum of that index.
 func (l *Log) makeObjects(p *publication, plan *plan, parts []part, restore []*change, to objects) (index hash, err error) {
 	restore = slices.DeleteFunc(restore, func(c *change) bool { return plan.differsAt(c.path) })
 	var staging errgroup.Group
@@ -298,7 +299,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// putBack queues the paths that a plan left out for later commits.
+// putBack returns the paths that a plan left out to the queue.
 func (l *Log) putBack(plan *plan) {
 	l.RecordEdits(plan.apart)
 	l.mu.Lock()
@@ -306,9 +307,9 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy drops from a plan of edits every path that an operation may have written by now, so that the commit
-// leaves the path as it is in HEAD. Every operation that began before the files were read is still in progress or
-// waiting for its commit, because only the caller commits.
+// leaveOutBusy removes from a plan of edits all paths that an operation may have written by now: the commit leaves
+// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in
+// the queue, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,7 +322,8 @@ func (l *Log) leaveOutBusy(p *plan) {
 	}
 }
 
-// build loads the paths in the batch. For edits, it asks git status which paths differ, unless force is set.
+// build plans the commit for a batch and reads the files. For edits, it asks git status which paths differ, unless
+// force is set.
 func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, error) {
 	paths := b.edits
 	if len(paths) > 0 && !b.force {
@@ -354,11 +356,11 @@ func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, erro
 	return plan, nil
 }
 
-// unsaved returns the changes at paths. It leaves out the paths whose content on disk equals HEAD's. If HEAD is on
+// unsaved returns the changes at paths. It omits paths whose content on disk is the same as in HEAD. If HEAD is on
 // the recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The
 // caller must hold l.turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
-	repo, err := l.openRepaired(ctx) // also makes HEAD durable unless it is known to be durable
+	repo, err := l.openRepaired(ctx) // this also ensures that HEAD is durable
 	if err != nil {
 		return nil, err
 	}

@@ -25,8 +25,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit durably commits messages from twenty agents, with three paths of 1.5 KB each. It measures how many
-// commits are made per second, and how much each of them adds to .git/objects.
+// BenchmarkCommit measures durable commits of messages from twenty agents, with three files of 1.5 KB each. It
+// reports the number of commits per second, and how much each of them adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {
@@ -83,7 +83,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// objectBytes returns the size of all objects in the repository at dir.
+// objectBytes returns the total size of all objects in the repository at dir.
 func objectBytes(b *testing.B, dir string) (n int64) {
 	err := filepath.WalkDir(filepath.Join(dir, ".git/objects"), func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -101,7 +101,8 @@ func objectBytes(b *testing.B, dir string) (n int64) {
 
 var piled = flag.Int("gitlog.piled", 300, "commits made before BenchmarkTidy repacks")
 
-// BenchmarkTidy measures a repack and the commits before and after it, including a commit by a newly opened Log.
+// BenchmarkTidy measures a repack, and the commits before and after it, including the first commit by a newly opened
+// Log.
 func BenchmarkTidy(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -152,7 +153,7 @@ func BenchmarkTidy(b *testing.B) {
 		b.Logf("%s: %d loose objects, %d packs; a commit takes %v, and by a new Log %v", when, have.loose, have.packs, warm[4], cold[4])
 	}
 	for i := range *piled {
-		commit(1 + i%2*10) // creates both loose objects and packs
+		commit(1 + i%2*10) // creates loose objects as well as packs
 	}
 	measure("before")
 	start := time.Now()
@@ -165,8 +166,8 @@ func BenchmarkTidy(b *testing.B) {
 
 var entries = flag.Int("gitlog.entries", 300000, "entries in the index of BenchmarkIndex")
 
-// BenchmarkIndex measures commits of one file to a repository with a very large index, the memory that these commits
-// use, and the process's peak resident memory.
+// BenchmarkIndex measures commits of one file to a repository with a very large index. It reports the memory that
+// these commits use, and the peak resident memory of the process.
 func BenchmarkIndex(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {
@@ -200,7 +201,7 @@ func BenchmarkIndex(b *testing.B) {
 	b.ReportMetric(float64(size)/1e6, "MB-index")
 }
 
-// makeIndex writes an index of n entries without files on disk.
+// makeIndex writes an index with n entries, for which there are no files on disk.
 func makeIndex(b testing.TB, file string, n int) int64 {
 	f, err := os.Create(file)
 	if err != nil {
@@ -233,8 +234,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures how long a commit of 1,000 files takes to load the files before it writes anything. It covers
-// files that are read from disk, and files whose content the operation recorded.
+// BenchmarkLoad measures how long a commit of 1,000 files takes to load the files, before it writes anything. One
+// case reads the files from disk; in the other case, the operation has recorded their content.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// builtIn is the engine for machines without the git program. It keeps no index, because only the git program uses
-// one. If the server later starts with the git program, it creates the index (isMisplaced).
+// builtIn is the engine for machines without the git program. It maintains no index, because only the git program
+// uses one. If the server finds the git program at a later start, the other engine creates the index (isMisplaced).
 type builtIn struct {
 	*repository
 	objects *embedded.Repository
@@ -97,7 +97,7 @@ func (b *builtIn) filesBelow(commit hash, folder string, each func(path, blob st
 	return err
 }
 
-// status compares the files with the last commit, because there is no index. It reads every tracked file.
+// status compares the files with the last commit, because there is no index. To do so, it reads every tracked file.
 func (b *builtIn) status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error {
 	at, err := b.head()
 	if err != nil {
@@ -136,7 +136,7 @@ func (b *builtIn) status(w *tree.Tree, wanted map[string]bool, each func(path st
 	return embedded.Untracked(b.ctx, w, exclude, paths, isTracked, func(path string) { each(path, false, true) })
 }
 
-// person implements engine. Unlike the git program, it ignores include directives in the configuration.
+// person implements engine. Unlike the git program, it ignores includes in the configuration.
 func (b *builtIn) person() (string, error) {
 	home, _ := os.UserHomeDir()
 	global := []string{filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), home+"/.config"), "git/config"), filepath.Join(home, ".gitconfig")}
@@ -144,7 +144,7 @@ func (b *builtIn) person() (string, error) {
 		global = []string{named}
 	}
 	var name, mail string
-	for _, file := range append(global, b.path("config")) { // the last value wins
+	for _, file := range append(global, b.path("config")) { // the last value takes precedence
 		text, err := readSmall(file)
 		if transient(err) {
 			return "", err
@@ -165,8 +165,8 @@ func (b *builtIn) makeIndex(string, hash, []*change) (none hash, err error) { re
 
 func (b *builtIn) placeIndex() error { return tree.IgnoreGone(os.Remove(b.path("index"))) }
 
-// builtInObjects writes the objects of a round. Once its context has ended, it writes no further object and returns
-// an error.
+// builtInObjects writes the objects of a round. After its context has ended, it writes no more objects and returns an
+// error.
 type builtInObjects struct {
 	*embedded.Writer
 	ctx context.Context

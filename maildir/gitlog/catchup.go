@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// catchUp asks git status which files were changed while the server was not running, and records these changes once.
-// It first waits until the operations that the journal recovered (the first before records) are committed and the
-// repository accepts commits. It returns false if ctx ends first.
+// catchUp asks git status which files were changed while the server was not running, and records these changes as
+// edits. Before that, it waits until the repository accepts commits and the operations recovered from the journal
+// (the first before records) have been committed. It returns false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -35,7 +35,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	}
 }
 
-// errLater means that operations recorded earlier are not committed yet.
+// errLater means that earlier records have not been committed yet.
 var errLater = errors.New("there is still work in the queue")
 
 // missed returns the paths at which the tree differs from the index.
@@ -59,13 +59,13 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 	return repo.differences()
 }
 
-// mostNamed is the maximum number of paths passed to git status by name. Git status compares each file with each name,
-// so more names would make it slow.
+// mostNamed is the maximum number of paths that are passed to git status as arguments. Git status compares each file
+// with each argument, so more arguments would make it slow.
 const mostNamed = 100
 
-// differences returns the paths at which the tree differs from the index, and the untracked files that are not ignored.
-// If names are given, it returns only paths at or below them. It also returns each named file that equals the index,
-// because a user may have staged the file. It does not enter nested repositories.
+// differences returns the paths at which the tree differs from the index, including untracked files that are not
+// ignored. If names are given, it returns only paths at or below them. In this case, it also returns each named file
+// that is the same as in the index, because a user may have staged it. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	w, err := tree.Open(r.dir, 0)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *repository) differences(names ...string) (found []string, err error) {
 		}
 		st, err := w.Stat(path)
 		delete(missing, path)
-		// Skip a staged file that a sparse checkout removed, and a new file of a kind that is not committed.
+		// Skip staged files that a sparse checkout removed, and new files of kinds that are not committed.
 		if staged && isGone(err) || untracked && err == nil && !isKept(path, st) {
 			return
 		}
@@ -110,7 +110,7 @@ func (g *gitProgram) status(_ *tree.Tree, wanted map[string]bool, each func(path
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	return g.stream(func(record []byte) error { // "XY PATH"; ignore X, because ownFolder has no commit
+	return g.stream(func(record []byte) error { // "XY PATH"; X is meaningless, because ownFolder has no commit
 		if len(record) >= 4 && record[len(record)-1] != '/' { // a path that ends in "/" is a nested repository
 			each(string(record[3:]), record[1] == ' ', record[0] == '?')
 		}

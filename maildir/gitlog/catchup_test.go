@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// away calls act to change the tree while no Log is running, and then opens and runs a Log.
+// away calls act, which changes the tree while no Log is running, and then opens and runs a Log.
 func (t *repoTree) away(cfg Config, act func()) {
 	t.Helper()
 	act()
@@ -37,7 +37,7 @@ func (t *repoTree) reopen(cfg Config) {
 	t.check(err)
 }
 
-// caughtUp runs the comparison to completion and commits the changes that it found.
+// caughtUp runs catchUp to completion and commits the changes that it finds.
 func (t *repoTree) caughtUp() {
 	t.Helper()
 	t.log.catchUp(context.Background(), t.log.recorded)
@@ -78,11 +78,11 @@ func TestCatchUp(t *testing.T) {
 	tr.equal("changes", tr.git("show", "--no-renames", "--name-status", "--format="),
 		"A\tagents-more/x\nA\tagents/New/profile.json\nA\telsewhere/m4\nD\tfile\nA\tfile/inside\nD\tgone/deep/m3\nA\tlink\nM\tmessages/m1\nM\tmessages/m2\nA\tmoved\nD\tmoved/m4")
 	tr.check(os.RemoveAll(tr.path("nested")))
-	tr.flush() // index.lock is kept for a moment after the move
+	tr.flush() // waits until index.lock is released, a moment after the move
 	tr.sound()
 }
 
-// TestCatchUpAtTheEnd checks that a server that is stopped right after it starts still commits the edits.
+// TestCatchUpAtTheEnd checks that if a server is stopped right after it starts, it still commits the edits.
 func TestCatchUpAtTheEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -131,7 +131,7 @@ func TestCatchUpIsOff(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1\n?? new")
 }
 
-// TestCatchUpWithoutIndex checks that a missing index is treated as equal to HEAD.
+// TestCatchUpWithoutIndex checks that a missing index counts as equal to HEAD.
 func TestCatchUpWithoutIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -165,8 +165,9 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits. It covers
-// operations that the journal recovered, and operations whose files are in the tree before they are recorded.
+// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits. This must hold
+// for operations recovered from the journal, and for operations that have written their files but have not been
+// recorded yet.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -192,7 +193,8 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditsLeavePathsOfOperations checks that an edit is not committed before a waiting operation on the same path.
+// TestEditsLeavePathsOfOperations checks that an edit is not committed as long as an operation on the same path is
+// waiting to be committed.
 func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -260,8 +262,8 @@ func TestFilesOfGitThatAreNone(t *testing.T) {
 	}
 }
 
-// TestHostileRunFolder checks that files below .mailtree from a hostile repository have no effect, and that nothing
-// is written through a link there.
+// TestHostileRunFolder checks that files in .mailtree that come from a hostile repository have no effect, and that
+// nothing is written through a link there.
 func TestHostileRunFolder(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -299,7 +301,7 @@ func TestRunFolderIsALink(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecordIsInGit checks that the record of the branch moves along when .git is moved.
+// TestRecordIsInGit checks that if .git is moved, the record of the branch moves with it.
 func TestRecordIsInGit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Machines share a list of claims. The list is a Git tree with one file per claim, and a ref that points to the tree.
+// The list of claims that machines share is a Git tree with one file per claim; a ref points to the tree.
 // format.ListedClaim returns the name of a claim's file.
 
 // SharedClaims implements history.Remote.
@@ -34,7 +34,7 @@ func (l *Log) SharedClaims(ctx context.Context) (there, here history.Claims, err
 	return there, here, err
 }
 
-// claimsAt returns the list of claims at a ref.
+// claimsAt returns the list of claims that a ref points to.
 func (l *Log) claimsAt(repo *repository, ref string) (c history.Claims, err error) {
 	at, err := repo.ownRef(ref)
 	if err != nil || at.IsZero() {
@@ -119,7 +119,7 @@ func (l *Log) WriteClaims(ctx context.Context, files map[string]string, fresh ma
 		h := plumbing.NewHash(blobOf[name])
 		list = fmt.Appendf(list, "%o %s\x00%s", merge.Plain, name, h[:])
 	}
-	// Neither git mktree, nor git hash-object before Git 2.36, makes the tree durable.
+	// git mktree does not make the tree durable, and neither does git hash-object before Git 2.36.
 	if c.Name, err = repo.plain(list, "hash-object", "-t", "tree", "-w", "--stdin"); err == nil {
 		err = syncAll(repo.git, "objects/"+c.Name[:2]+"/"+c.Name[2:])
 	}

@@ -16,9 +16,9 @@ import (
 )
 
 // Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
-// other program may be using it yet. Clone leaves out files that are not synchronized between machines, and removes
-// them in a commit by the server. It runs no program and follows no link from the other repository. The error quotes
-// Git's message, or says what is wrong with the other repository.
+// other program may use it. Files that machines do not synchronize are left out, and a commit by the server removes
+// them. Clone runs no programs and follows no links from the other repository. The error quotes Git's message, or
+// says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	switch {
@@ -32,7 +32,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // in case the user runs git fetch
+	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a user who runs git fetch
 	for _, s := range [][2]string{{"url", url}, {"fetch", names}} {
 		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
 			return err
@@ -71,7 +71,8 @@ func Clone(ctx context.Context, dir, url string) error {
 	return syncAll(dir, ".git")
 }
 
-// plainly runs a git command on the repository itself. The command ignores the system's and the user's configuration.
+// plainly runs a git command in the repository itself, not in ownFolder. The command ignores the system's and the
+// user's configuration.
 func (r *repository) plainly(in []byte, args ...string) error {
 	_, err := r.plain(in, args...)
 	return err
@@ -95,7 +96,8 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sharedBranch returns the project's branch in the other repository: main, or the only branch.
+// sharedBranch returns the branch with the mail in the other repository: main or, if there is only one branch, that
+// branch.
 func (r *repository) sharedBranch(program string) (string, error) {
 	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {
@@ -121,8 +123,8 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
 }
 
-// takeFiles writes the files that machines synchronize, and the top-level files for Git, from a commit to the work
-// tree. It returns the paths of all other files.
+// takeFiles writes files from a commit to the work tree: the files that machines synchronize, and Git's own files at
+// the top level. It returns the paths of all other files.
 func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	is := map[string]merge.Entry{}
 	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {
@@ -170,8 +172,8 @@ func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	return left, nil
 }
 
-// leaveOut creates a commit on top of tip that removes paths, and returns the new commit. The index must contain the
-// files of tip.
+// leaveOut creates a commit on top of tip that removes the files at paths, and returns the new commit. The index must
+// match tip.
 func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	none := strings.Repeat("0", 40)
 	var info bytes.Buffer

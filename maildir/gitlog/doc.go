@@ -1,5 +1,5 @@
-// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users and
-// other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
+// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users
+// and other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
 // repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the
 // branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
 // This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
@@ -65,9 +65,9 @@
 //	Mail-Door: http
 //
 // A round with many operations has one commit for each agent, in the order in which the agents first appear. The
-// message of such a commit begins with a subject that contains counts. Then come a readable line for each operation
-// (verb, agent or "-", id or "-", summary) and the trailers of all operations in the same order. A path that several
-// agents have changed is in the commit of the agent that changed it last:
+// message of such a commit begins with a subject that contains counts. After that, the message contains a readable
+// line for each operation (verb, agent or "-", id or "-", summary) and the trailers of all operations in the same
+// order. A path that several agents have changed is in the commit of the agent that changed it last:
 //
 //	send ×1, acknowledge ×1
 //

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// lookDone is the number of most recent commits that LastDone and NamedDone read.
+// lookDone is the number of newest commits that LastDone and NamedDone read.
 const lookDone = 3000
 
 // LastDone implements history.Log.
@@ -34,23 +34,23 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 	return s.all, err
 }
 
-// deed identifies the operations that an undo reverts.
+// deed identifies which operations an undo may refer to.
 type deed struct{ verb, id string }
 
-// doneSearch is the state of a LastDone call. It examines the agent's operations, newest first.
+// doneSearch is the state of a LastDone call, which examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // operations that newer commits undid or, with Undone, undos that newer commits reversed
+	taken map[deed]int // newer undos (with Undone: redos) whose operations have not been seen yet
 	all   []history.Done
 	steps int            // total number of steps
-	along []history.Done // the newest operations of a step; included if an older operation of the step is wanted
+	along []history.Done // operations of a step, included only if an older operation of the step is wanted
 
-	found bool // set by look: the operation is selected
+	found bool // set by look: whether the operation is selected
 	verb  string
 }
 
-// look decides whether an operation is selected, and sets found and verb. It returns fs.SkipAll if no older
-// operation can be selected.
+// look determines whether an operation is selected, and sets found and verb accordingly. It returns fs.SkipAll if no
+// older operation can be selected.
 func (s *doneSearch) look(op *history.RecordedOp) error {
 	verb, undoes := strings.CutPrefix(op.Verb, history.UndoPrefix)
 	verb, redoes := strings.CutPrefix(verb, history.RedoPrefix)
@@ -59,7 +59,7 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	switch {
 	case undoes && !s.Undone, redoes && s.Undone:
 		s.taken[of]++
-	case s.Undone && !undoes && named && s.Wants(verb): // undone operations older than this one cannot be redone
+	case s.Undone && !undoes && named && s.Wants(verb): // undos older than this operation can no longer be redone
 		return fs.SkipAll
 	case undoes == s.Undone && s.taken[of] > 0:
 		s.taken[of]--
@@ -69,8 +69,8 @@ func (s *doneSearch) look(op *history.RecordedOp) error {
 	return nil
 }
 
-// take adds an operation selected by look if the operation is wanted, or belongs to the same step as a wanted one. It
-// returns fs.SkipAll if there would be more steps than requested.
+// take adds an operation to the result if look has selected it, and if it is wanted or belongs to the same step as a
+// wanted operation. It returns fs.SkipAll if the result has the requested number of steps.
 func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp) error {
 	part := s.ID == "" && op.Step != ""
 	last := len(s.all) - 1
@@ -102,14 +102,15 @@ func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, o
 	return err
 }
 
-// describe returns an operation as Done, with its changes if they are requested and known.
+// describe returns an operation as a Done. The result includes the operation's changes if the argument changes is set
+// and the changes are known.
 func (s *doneSearch) describe(
 	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
 ) (done history.Done, err error) {
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	kinds := beside(*op)
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !overlap(kinds, beside(o)) })
-	if changes && len(others) <= 1 { // if several operations remain, any of them may have written the files
+	if changes && len(others) <= 1 { // if there are several such operations, any of them may have written the files
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -129,7 +130,8 @@ func (l *Log) NamedDone(ctx context.Context, prefixes []string) (ids []string, e
 	return ids, err
 }
 
-// eachDone calls f with each of the newest lookDone commits and its operations, until f returns an error.
+// eachDone calls f for each of the newest lookDone commits, with the operations in that commit, until f returns an
+// error.
 func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []history.RecordedOp) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -140,8 +142,9 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 	return repo.eachCommit(tip, commits{most: lookDone}, func(c *commit) error { return f(repo, c, recordedOps(c.message)) })
 }
 
-// tip commits the waiting operations and then returns HEAD. A caller that has just performed an operation expects to
-// find it in the history. If the error wraps refusal.ErrUnavailable, the hash is HEAD without the waiting operations.
+// tip commits the waiting operations and then returns HEAD. It does so because a caller that has just performed an
+// operation expects to find it in the history. If the error wraps refusal.ErrUnavailable, HEAD does not include the
+// waiting operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -151,10 +154,10 @@ func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	return at.commit, err
 }
 
-// readPatience limits how long a read of the history waits until the waiting operations are committed.
+// readPatience is how long reading the history waits for waiting operations to be committed.
 const readPatience = 5 * time.Second
 
-// commitWaiting commits the waiting operations if that is possible now.
+// commitWaiting commits the waiting operations, if that is possible now.
 func (l *Log) commitWaiting(ctx context.Context) error {
 	if !l.pendingOps() {
 		return nil
@@ -168,7 +171,7 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	return err
 }
 
-// beside returns the kinds of files that an operation may have written besides the files of its message.
+// beside returns the kinds of files that an operation may have written in addition to the files of its message.
 func beside(op history.RecordedOp) []format.Kind {
 	verb := strings.TrimPrefix(strings.TrimPrefix(op.Verb, history.UndoPrefix), history.RedoPrefix)
 	switch verb {
@@ -185,16 +188,16 @@ func beside(op history.RecordedOp) []format.Kind {
 	return besideMail
 }
 
-// overlap reports whether a kind is in both lists.
+// overlap reports whether the lists have a kind in common.
 func overlap(a, b []format.Kind) bool {
 	return slices.ContainsFunc(a, func(k format.Kind) bool { return slices.Contains(b, k) })
 }
 
-// besideMail lists the kinds of files that operations write and that belong to no message.
+// besideMail lists the kinds of files that operations write but that belong to no message.
 var besideMail = []format.Kind{format.KindHold, format.KindClaim, format.KindReleased}
 
-// changesBy returns the changes that an operation's commit made to the files of its message, or to claims or holds.
-// Other operations may share the commit.
+// changesBy returns the changes in an operation's commit to the files of the operation's message, to claims and to
+// holds. The commit may contain other operations.
 func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []history.Version, err error) {
 	all, err := r.changesOf(c.sides())
 	if err != nil {
@@ -205,7 +208,7 @@ func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []hist
 			return nil
 		}
 		data, err = r.read("blob", e.Hash.String())
-		return append([]byte{}, data...) // not nil for an empty file
+		return append([]byte{}, data...) // an empty file must not result in nil
 	}
 	for _, c := range all {
 		at := format.Locate(c.path)

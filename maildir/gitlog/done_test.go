@@ -9,8 +9,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. An operation on
-// claims and an operation on a hold can be distinguished by their files. Two operations on claims cannot.
+// TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. The files show
+// which changes belong to an operation on claims and which to an operation on a hold. For two operations on claims,
+// this is not possible.
 func TestDoneInSharedCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -19,7 +20,7 @@ func TestDoneInSharedCommit(t *testing.T) {
 	changes := func(want string, ops ...writer.Op) {
 		t.Helper()
 		verb := ops[0].Verb
-		for len(ops) <= singles { // so that the agent's operations get one commit
+		for len(ops) <= singles { // enough operations for the agent to get one commit
 			n++
 			id := fmt.Sprint("m", n)
 			ops = append(ops, op("send", "A", id, "messages/"+id))

@@ -16,9 +16,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// onBothEngines lists the tests of this package that also run without the git program. The other tests do not commit,
-// or they are about the Git index, a user's concurrent git commands, sync, repacking, ending a slow git program
-// (TestImportStops), or the program itself.
+// onBothEngines lists the tests of this package that also run without the git program. The other tests make no
+// commits, or they test the Git index, concurrent git commands by a user, sync, repacking, ending a slow git program
+// (TestImportStops), or the git program itself.
 var onBothEngines = map[string]func(*testing.T){
 	"Authored":                   TestAuthored,
 	"CatchUp":                    TestCatchUp,
@@ -69,18 +69,18 @@ var onBothEngines = map[string]func(*testing.T){
 
 const withoutGit = "TestEmbeddedEngine"
 
-// TestEmbeddedEngine runs the tests of onBothEngines without the git program. The tests themselves still check the
-// repository with the program (git).
+// TestEmbeddedEngine runs the tests in onBothEngines without the git program. To check the repository, these tests
+// still use the program (git).
 func TestEmbeddedEngine(t *testing.T) {
 	for name, test := range onBothEngines {
 		t.Run(name, test)
 	}
 }
 
-// isEmbedded reports whether a test belongs to TestEmbeddedEngine.
+// isEmbedded reports whether the test is run by TestEmbeddedEngine.
 func isEmbedded(t testing.TB) bool { return strings.HasPrefix(t.Name(), withoutGit+"/") }
 
-// engineOf returns the Config.git for a test.
+// engineOf returns the value of Config.git for a test.
 func engineOf(t testing.TB) func() (string, error) {
 	if isEmbedded(t) {
 		return noGit
@@ -88,11 +88,11 @@ func engineOf(t testing.TB) func() (string, error) {
 	return nil
 }
 
-// noGit is a Config.git that makes Open choose the embedded engine.
+// noGit is a value for Config.git that makes Open choose the embedded engine.
 func noGit() (string, error) { return "", noProgram() }
 
-// TestEngines switches from the git program to the embedded engine and back, with an edit before each start, and checks
-// that each engine continues the other's history. Half of the objects are in packs.
+// TestEngines checks that each engine continues a history that the other engine has written. It switches from the git
+// program to the embedded engine and back, with an edit before each start. Half of the objects are in packs.
 func TestEngines(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -129,8 +129,8 @@ func TestEngines(t *testing.T) {
 	tr.equal("reflog", fmt.Sprint(strings.Count(tr.git("reflog"), "\n")+1), fmt.Sprint(len(want)))
 }
 
-// TestEnginesReadAlike checks that both engines return the same history: walks with and without a path, patches, old
-// files, and commits by a prefix of their names.
+// TestEnginesReadAlike checks that both engines return the same results for walks with and without a path, patches,
+// old files, and prefixes of commit names.
 func TestEnginesReadAlike(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -171,7 +171,7 @@ func TestEnginesReadAlike(t *testing.T) {
 					tr.check(err)
 					patch, err := f.Patch()
 					tr.check(err)
-					if strings.ContainsAny(f.Path, "\n") { // Git quotes the path in its patch
+					if strings.ContainsAny(f.Path, "\n") { // in the patch, Git quotes the path
 						patch = ""
 					}
 					fmt.Fprintf(&all, "%s %s %q\n%s", f.Op, f.Path, data, patch)
@@ -208,7 +208,7 @@ func TestEnginesReadAlike(t *testing.T) {
 	}
 }
 
-// TestEmbeddedWithoutSync checks that a fetch without the git program fails, and that the error says what is missing.
+// TestEmbeddedWithoutSync checks that without the git program, a fetch fails with an error that says what is missing.
 func TestEmbeddedWithoutSync(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -220,7 +220,8 @@ func TestEmbeddedWithoutSync(t *testing.T) {
 	tr.state("committing", "")
 }
 
-// TestEmbeddedReadsNoFIFO checks that a FIFO among Git's objects fails the commit instead of blocking the server.
+// TestEmbeddedReadsNoFIFO checks that a FIFO in place of one of Git's objects makes the commit fail, but does not
+// block the server.
 func TestEmbeddedReadsNoFIFO(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault checks that a file in .git that temporarily cannot be read is not treated as missing.
+// TestFault checks that a file in .git that temporarily cannot be read does not count as missing.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -28,7 +28,7 @@ func TestFault(t *testing.T) {
 			if err := tr.log.Flush(context.Background()); err == nil {
 				t.Error("the edit was committed")
 			}
-			if name != ".git/index" { // a link to an index is not followed
+			if name != ".git/index" { // links to an index are not followed
 				tr.state("waiting", "the server tries again")
 			}
 			back()
@@ -41,8 +41,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFaultOfOurLocks checks that a lock left behind by a killed run is still treated as ours while the lock cannot be
-// read.
+// TestFaultOfOurLocks checks that a lock that a killed run left behind still counts as ours if it temporarily cannot
+// be read.
 func TestFaultOfOurLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/index.lock", ".git/refs/heads/main.lock"} {
@@ -57,7 +57,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 			if err := c.Run(); err == nil {
 				t.Fatal("the process was not killed")
 			}
-			// Simulate what a power failure leaves behind.
+			// This simulates what a power failure leaves behind.
 			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") {
 				tr.check(err)
 				var k mark

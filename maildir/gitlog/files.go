@@ -10,13 +10,13 @@ import (
 	"mailtree/maildir/tree"
 )
 
-const maxBlob = 256 << 20 // size in bytes of the largest file that is committed; far above all limits in mailtree
+const maxBlob = 256 << 20 // maximum size, in bytes, of a file that is committed; far above mailtree's other limits
 
 // errChanging means that a file's size changed while it was read.
 var errChanging = errors.New("the file is changing while the server reads it")
 
-// syncAll makes the files at paths below dir, and all folders above them, durable. On Linux it uses one syncfs, which
-// reports write-back errors (docs/durability.md, "Why it is done this way").
+// syncAll makes the files at paths below dir, and all folders above them, durable. On Linux, it calls syncfs once,
+// which also reports write-back errors (docs/durability.md, "Why it is done this way").
 func syncAll(dir string, paths ...string) error {
 	t, err := tree.Open(dir, 0)
 	if err != nil {
@@ -26,19 +26,19 @@ func syncAll(dir string, paths ...string) error {
 	return t.Sync(paths)
 }
 
-// isGone reports whether an error means that no file exists at a path. A path behind a link is treated as missing, as
-// Git does.
+// isGone reports whether an error means that no file exists at a path. Like Git, it treats a path that contains a
+// symbolic link as missing.
 func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 
 // isLink reports whether the file is a symbolic link.
 func isLink(st tree.FileStat) bool { return st.Mode.Type() == fs.ModeSymlink }
 
-// isKept reports whether a file of this kind is committed.
+// isKept reports whether files of this kind are committed.
 func isKept(path string, st tree.FileStat) bool {
 	return st.Mode.IsRegular() || isLink(st) && !dangerousLink(path)
 }
 
-// readLink reads the link at path.
+// readLink returns the target of the link at path.
 func readLink(files *tree.Tree, path string) ([]byte, error) {
 	root, err := os.OpenRoot(files.Dir())
 	if err != nil {
@@ -49,7 +49,8 @@ func readLink(files *tree.Tree, path string) ([]byte, error) {
 	return []byte(text), err
 }
 
-// readBlob reads the file or link at path and returns the name of its blob. It also writes the blob, unless to is nil.
+// readBlob reads the file or link at path and returns the name of its blob. If to is not nil, it also writes the
+// blob.
 func readBlob(files *tree.Tree, path string, st tree.FileStat, to objects) (hash, error) {
 	blob := nameBlob
 	if to != nil {
@@ -73,8 +74,8 @@ func readBlob(files *tree.Tree, path string, st tree.FileStat, to objects) (hash
 	return blob(st.Size, f)
 }
 
-// nameBlob returns the name of a blob of size bytes. If in has fewer bytes, the error is errChanging or the error from
-// in.
+// nameBlob returns the name of a blob with size bytes from in. If in contains fewer bytes, the error is errChanging
+// or the error from in.
 func nameBlob(size int64, in io.Reader) (hash, error) {
 	sum := blobSum(size)
 	n, err := io.Copy(sum, io.LimitReader(in, size))

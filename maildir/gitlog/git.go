@@ -23,10 +23,10 @@ import (
 	"mailtree/maildir/history"
 )
 
-// ownFolder is the folder in .git that our git commands see as the repository. It has our own configuration and
-// attributes, and uses the objects, index and work tree of .git. Therefore .git/config, the files that it includes
-// and .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands
-// that move refs see the real repository (importer, refLock).
+// ownFolder is the folder in .git that our git commands use as the repository. It has its own configuration and
+// attributes, but the objects, index and work tree of .git. Therefore .git/config, the files that it includes, and
+// .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands that
+// move refs use the real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
 // ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The
@@ -49,7 +49,7 @@ const ownConfig = `[core]
 	deltaCacheSize = 8m
 `
 
-// ownAttributes override every .gitattributes.
+// ownAttributes takes precedence over every .gitattributes file.
 const ownAttributes = "* -text -eol -ident -filter -working-tree-encoding\n"
 
 // commandLimit is the time limit for a git command that handles the paths of a round. lookLimit is the time limit for
@@ -59,8 +59,8 @@ const (
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn creates ownFolder, or restores any of its files that differ. Several processes may use ownFolder at the
-// same time.
+// makeOwn creates ownFolder, and restores any of its files that have been changed. Several processes may use
+// ownFolder at the same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
 		return nil
@@ -104,7 +104,7 @@ func (r *repository) putOwn(name, text string) error {
 	return r.writeWhole(name, []byte(text))
 }
 
-// command returns a git command that sees ownFolder as its repository.
+// command returns a git command that uses ownFolder as its repository.
 func (r *repository) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	program, err := r.program()
 	if err != nil {
@@ -135,9 +135,9 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 	return said, err
 }
 
-// stream runs a git command that prints NUL-terminated records, and passes them to each. It stops at the first error
-// that each returns, and returns that error unless it is fs.SkipAll. It returns history.ErrTooMany if the command needs
-// more than r.memory. The function each must not keep the record.
+// stream runs a git command that prints NUL-terminated records, and passes them to each. If each returns an error,
+// stream stops and returns that error, or nil for fs.SkipAll. It returns history.ErrTooMany if the command needs more
+// memory than r.memory. The function each must not keep the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
@@ -155,8 +155,8 @@ func (r *repository) stream(each func(record []byte) error, args ...string) erro
 	return err
 }
 
-// execute runs a git command, passes its output to read and returns its warnings. If read returns an error, execute
-// terminates the command.
+// execute runs a git command, passes its output to read, and returns the command's warnings. If read returns an
+// error, execute terminates the command.
 func (r *repository) execute(
 	ctx context.Context, in io.Reader, read func(io.Reader) error, env []string, args ...string,
 ) (warned string, err error) {
@@ -227,7 +227,7 @@ type gitError struct {
 
 func (e *gitError) Error() string {
 	said := oneLine(e.said, 500)
-	// If Git printed a message, its exit status adds nothing.
+	// If Git printed a message, the exit status is not needed.
 	if exit := (*exec.ExitError)(nil); said != "" && errors.As(e.err, &exit) && exit.Exited() {
 		return fmt.Sprintf("git %s: %s", e.args[0], said)
 	}
@@ -236,16 +236,16 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
-// Is reports whether target is history.ErrNoContact and Git says that it could not read from the other repository. In
-// that case, Git has sent nothing to that repository.
+// Is reports whether target is history.ErrNoContact and Git's message says that it could not read from the other
+// repository. In that case, Git has sent nothing to that repository.
 func (e *gitError) Is(target error) bool {
 	return target == history.ErrNoContact && strings.Contains(e.said, "Could not read from remote repository")
 }
 
 // gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's nor the
 // user's configuration. When ctx ends, the command's whole process group is terminated, and Git removes its temporary
-// files. GIT_DIR is relative because, with an absolute path, Git would recreate its folders if the project is removed
-// in the meantime.
+// files. GIT_DIR is relative: with an absolute path, Git would recreate its folders if the project is removed in the
+// meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
@@ -255,7 +255,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		// Otherwise glibc releases memory after each object, which takes half of fast-import's time.
+		// By default, glibc releases memory after each object, which takes half of fast-import's time.
 		"MALLOC_TRIM_THRESHOLD_=67108864",
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -264,7 +264,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 	return c
 }
 
-// programs contains the paths of git programs that are known to be recent enough.
+// programs contains the paths of git programs that have been checked and are recent enough.
 var programs sync.Map
 
 // findGit returns the path of the git program, which must be version 2.34 or newer. The error is a *hold.
@@ -295,8 +295,8 @@ func isRecent(version string) bool {
 	return err == nil && (major > 2 || major == 2 && minor >= 34)
 }
 
-// noProgram returns the *hold for a missing git program. If the program is already missing when a Log is opened,
-// choose selects the embedded engine instead. The *hold wraps exec.ErrNotFound.
+// noProgram returns the *hold for a git program that has disappeared since the Log was opened. If there is no git
+// program when a Log is opened, choose selects the embedded engine. The *hold wraps exec.ErrNotFound.
 func noProgram() *hold {
 	h := notAudited("the git program is no longer on the server's PATH. Install Git 2.34 or newer, or restart the " +
 		"server, which then commits without it; mail keeps working.")
@@ -304,7 +304,7 @@ func noProgram() *hold {
 	return h
 }
 
-// noSync returns the *hold for a call that needs the git program if there is none.
+// noSync returns the *hold for a call that needs the git program if the embedded engine is in use.
 func noSync() *hold {
 	return waiting("To sync this mail, the server needs the git program. Install Git 2.34 or newer, then restart the server.")
 }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestRoundObeysNobody checks that a round, a comparison and a search run no program from the repository's
-// configuration, attributes or hooks, and that bytes are committed unchanged.
+// TestRoundObeysNobody checks that commits, comparisons and searches run no program from the repository's
+// configuration, attributes or hooks, and that files are committed unchanged.
 func TestRoundObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -31,7 +31,7 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.write(".git/info/attributes", "* filter=x text ident\n")
 	tr.write(".gitattributes", "* filter=x text eol=lf ident\n")
 	tr.write("crlf", "one\r\n$Id$\r\n")
-	tr.write(".git/mailtree-git/commondir", "..\n") // a file from another user's .git
+	tr.write(".git/mailtree-git/commondir", "..\n") // this file comes from another user's .git
 	tr.log.RecordEdits([]string{".gitattributes", "crlf"})
 	tr.send("m1", "m1")
 	tr.flush()

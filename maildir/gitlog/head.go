@@ -16,15 +16,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold is an error that says why nothing is being committed. Operations wait in the meantime. Callers outside the
-// package receive an error that wraps refusal.ErrUnavailable instead (unavailable).
+// hold is an error that says why nothing can be committed at the moment. Meanwhile, operations wait. Callers outside
+// the package get an error that wraps refusal.ErrUnavailable instead (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
-	reason string // a sentence: what is wrong and what to do
+	reason string // a sentence that says what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends on its own, or when a user does what the text says.
+// waiting returns a *hold that ends by itself, or when a user does what the text says.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -34,7 +34,7 @@ func detached(format string, args ...any) *hold {
 	return &hold{mode: history.Detached, reason: fmt.Sprintf(format, args...)}
 }
 
-// notAudited returns a *hold for an unusable repository.
+// notAudited returns a *hold for a repository that cannot be used.
 func notAudited(format string, args ...any) *hold {
 	return &hold{mode: "off", reason: "The mail has no history: " + fmt.Sprintf(format, args...)}
 }
@@ -42,7 +42,7 @@ func notAudited(format string, args ...any) *hold {
 func (h *hold) Error() string { return h.reason }
 func (h *hold) Unwrap() error { return h.cause }
 
-// holdOf returns the *hold that an error wraps or corresponds to, or nil for a transient error.
+// holdOf returns the *hold that an error wraps, or nil if there is none.
 func holdOf(err error) *hold {
 	var h *hold
 	if errors.As(err, &h) {
@@ -78,8 +78,8 @@ func (r *repository) head() (head, error) {
 	return head{name, h}, err
 }
 
-// validBranch reports whether the name is a safe branch name in refs/heads. HEAD must be checked because a user may
-// have written it by hand.
+// validBranch reports whether the name is a safe branch name in refs/heads. The content of HEAD must be checked,
+// because a user may have edited it.
 func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
@@ -87,8 +87,8 @@ func validBranch(name string) bool {
 	return path.Clean(name) == name && !strings.HasSuffix(name, ".lock")
 }
 
-// ref reads a branch from its own file or, if there is none, from packed-refs. It returns the zero hash if the branch
-// does not exist.
+// ref reads a branch from its own file or, if that file does not exist, from packed-refs. It returns the zero hash if
+// the branch does not exist.
 func (r *repository) ref(name string) (hash, error) {
 	b, err := readSmall(r.path(name))
 	if err == nil {
@@ -117,7 +117,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// noHead returns the error for a HEAD that cannot be read. It returns a transient error unchanged.
+// noHead returns the error to report if HEAD cannot be read. If err is transient, noHead returns err.
 func noHead(err error) error {
 	if transient(err) {
 		return err
@@ -128,8 +128,8 @@ func noHead(err error) error {
 }
 
 const (
-	maxSmall  = 1 << 20   // bytes; limit for a file with a line or a page of text
-	maxPacked = 256 << 20 // bytes; limit for packed-refs
+	maxSmall  = 1 << 20   // size limit, in bytes, for a file that contains a line or a page of text
+	maxPacked = 256 << 20 // size limit, in bytes, for packed-refs
 )
 
 // readSmall reads a file in .git, up to maxSmall bytes. It does not block on a FIFO.
@@ -138,8 +138,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch to which the project is committed. It returns "" if no branch is recorded or a power
-// failure has damaged the record.
+// recorded returns the branch on which the project is committed. It returns "" if no branch is recorded, or if a
+// power failure has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -154,7 +154,7 @@ func (r *repository) recorded() (string, error) {
 	return "", nil
 }
 
-// busy returns a *hold if a user has started a merge or a similar operation and not finished it. Any other error is
+// busy returns a *hold if a user has started, but not finished, a merge or a similar operation. Any other error is
 // transient.
 func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
@@ -183,9 +183,9 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it.
-// Otherwise it returns "". Git creates the folder of the rebase a moment after reading the branch, and we may commit
-// in between.
+// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it,
+// and "" otherwise. This happens if we commit between the moment when Git reads the branch and the moment when it
+// creates the folder of the rebase.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -200,8 +200,8 @@ func (r *repository) movedSince(folder string) string {
 	return shellWord(strings.TrimPrefix(branch, "refs/heads/"))
 }
 
-// onBranch returns HEAD if it is on the recorded branch, and otherwise a *hold. If no branch is recorded, it accepts
-// any branch.
+// onBranch returns HEAD if HEAD is on the recorded branch, and a *hold otherwise. If no branch is recorded, any
+// branch is accepted.
 func (r *repository) onBranch(recorded string) (head, error) {
 	h, err := r.head()
 	if err != nil {
@@ -228,7 +228,7 @@ func (r *repository) onBranch(recorded string) (head, error) {
 	return h, elsewhere(at, recorded)
 }
 
-// branchGone returns an error that says how to restore the recorded branch after a user has renamed or deleted it.
+// branchGone returns an error that says how to restore the recorded branch, which a user has renamed or deleted.
 func branchGone(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s, and the mail branch %s no longer exists. New mail is kept "+
@@ -237,12 +237,12 @@ func branchGone(at, recorded string) error {
 }
 
 // elsewhere returns an error that says how to return to the recorded branch. `git checkout` refuses to overwrite
-// uncommitted files, and mailtree's files are uncommitted at that point. For example, a message that was acknowledged
-// on both branches has a mark on each. So the suggested command first gives each uncommitted file the index entry
-// from the recorded branch. Git then keeps the file (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike
-// with git stash, no file leaves the disk in the meantime. The -r of xargs matters, because a reset without paths
-// would move the checked-out branch. The user must handle staged changes and files that the recorded branch has
-// removed.
+// uncommitted files, and mailtree's newest files have not been committed. Such a file may also exist on the recorded
+// branch, for example the mark of a message that was acknowledged on both branches. Therefore, the suggested command
+// first resets the index entry of each uncommitted file to that of the recorded branch. Git then keeps the file
+// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files stay on disk all the
+// time. The -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged
+// changes, and files that the recorded branch has removed, are left to the user.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+
@@ -253,7 +253,7 @@ func elsewhere(at, recorded string) error {
 
 var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch if a shell requires that, because Git allows most characters.
+// shellWord quotes the name of a branch if necessary for a shell: Git allows most characters in such a name.
 func shellWord(name string) string {
 	if plainWord().MatchString(name) {
 		return name

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	healTime = time.Second   // by then, nearly every git command that ran concurrently with the commit has ended
-	keepTime = 10 * healTime // by then, even the slowest of them has ended
+	healTime = time.Second   // after this time, nearly every git command that was running during the commit has ended
+	keepTime = 10 * healTime // after this time, even the slowest such command has ended
 )
 
-// ownCommit is one of our commits whose index entries a concurrent git command may still undo.
+// ownCommit is one of our commits that a concurrent git command may still remove from the index.
 type ownCommit struct {
 	changes []*change
 	at      time.Time
 }
 
-// keepOwn remembers a commit until forgetOld drops it.
+// keepOwn keeps a commit until forgetOld drops it.
 func (m *memory) keepOwn(changes []*change) {
 	for _, c := range changes {
 		c.data = nil
@@ -30,7 +30,7 @@ func (m *memory) forgetOld() {
 	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
-// state is the state of the index together with HEAD's commit.
+// state is the state of the index, together with the commit of HEAD.
 type state struct {
 	index indexState
 	head  hash
@@ -38,24 +38,24 @@ type state struct {
 
 func (s state) sameState(t state) bool { return s.head == t.head && s.index.sameIndex(t.index) }
 
-// heal finishes an interrupted move, and checks that the index and the branch still contain the last commits. Every
-// commit does the same (publish). The caller must hold l.turn.
+// heal finishes an interrupted move of the branch, and checks that the index and the branch still contain our last
+// commits. Every commit does this too (publish). The caller must hold l.turn.
 func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
 // undone returns the changes from our last commits that are missing from the index because a git command has written
 // back an index that it read before those commits. `git commit -a`, `git stash pop` and other commands read the index
-// before they lock it, and lockAfter may be too short for them. A user's next commit from such an index removes the
-// new mail. undone records the removed files as edits, as catchUp does when it finds such files at a start.
+// before they lock it, and lockAfter may be too short for them. If a user then commits that index, the commit removes
+// the new mail. In that case, undone records the removed files as edits, as catchUp does when the server starts.
 //
-// A commit is treated as undone if none of the paths that it added is left. Paths that it only changed do not count,
-// because `git commit -a` restores them itself. If the commit added no paths, all of its changed paths must have been
-// undone. A user who unstages files by hand rarely unstages exactly these paths.
+// A commit counts as undone if none of the paths that it added is left. Paths that it only changed are not
+// considered, because `git commit -a` restores them itself. If the commit added no paths, all of its changed paths
+// must have been undone. It is unlikely that a user unstages exactly these paths.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if level := (state{p.base, p.at.commit}).sameState(l.mem.level); level || !p.base.exists || l.embedded {
 		return nil, nil
 	}
-	before := map[string][]entry{} // the entries of each path before our commits
-	var commits [][]*change        // each path is listed with the last commit that changed it
+	before := map[string][]entry{} // the entries of each path before each of our commits
+	var commits [][]*change        // each path is listed only with the last commit that changed it
 	for _, own := range slices.Backward(l.mem.own) {
 		commits = append(commits, slices.DeleteFunc(slices.Clone(own.changes), func(c *change) bool { return before[c.path] != nil }))
 		for _, c := range own.changes {
@@ -97,8 +97,8 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	return inIndex, nil
 }
 
-// settle records that a round has checked the last commits. If a git command may still undo a commit, settle
-// schedules the next check after the given time.
+// settle records that a round has checked our last commits. If a git command may still undo one of them, settle
+// schedules another check after the given time.
 func (l *Log) settle(level state, after time.Duration) {
 	l.mem.level = level
 	l.mem.forgetOld()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// writeBack moves an index into place as git does. It fails while another program holds the lock.
+// writeBack moves an index into place in the way that Git does. It returns an error if another program holds the
+// lock.
 func (t *repoTree) writeBack(old []byte) error {
 	f, err := os.OpenFile(t.path(".git/index.lock"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -21,12 +22,12 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit. Every other commit is an edit. Each commit writes the profile and removes the mark
-// of the previous commit.
+// numbered makes the i-th commit; every other one is an edit. Each commit writes the profile and removes the mark
+// that the previous commit added.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
-	end := strings.Repeat("!", i) + "\n" // a restored index would hide a change with the same size in the same second
+	end := strings.Repeat("!", i) + "\n" // an old index would hide a change of the same size in the same second
 	os.Remove(t.path(before))
 	if i%2 == 1 {
 		for _, p := range []string{fmt.Sprint("notes/", i), "profile", mark} {
@@ -43,7 +44,7 @@ func (t *repoTree) numbered(i int) {
 	t.flush()
 }
 
-// standing checks that the first n numbered commits are still in effect.
+// standing checks that the changes of the first n numbered commits are all in effect.
 func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
@@ -66,8 +67,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// TestOldIndexOverSeveralCommits checks that all commits stay in effect if a slow command writes back an index from
-// before several of them, even if a user commits from that index.
+// TestOldIndexOverSeveralCommits checks that all commits stay in effect if a slow git command writes back an index
+// from before several of these commits, even if a user then commits that index.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -98,8 +99,8 @@ func TestOldIndexOverSeveralCommits(t *testing.T) {
 	}
 }
 
-// TestOldIndexAtEveryStep runs the scenario of TestOldIndexOverSeveralCommits at each step of the last commit at which
-// git can take its lock.
+// TestOldIndexAtEveryStep is like TestOldIndexOverSeveralCommits, but the git command takes its lock at each possible
+// step of the last commit.
 func TestOldIndexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -119,7 +120,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // make all of them recent, no matter how long the test takes
+					for i := range tr.log.mem.own { // make all commits recent, no matter how long the test takes
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -137,8 +138,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate checks that all commits stay in effect if a commit by hand, which read the old index,
-// finishes after the index was repaired. In that case, only the branch is wrong.
+// TestOldIndexCommittedLate checks that all commits stay in effect if a user's commit that has read the old index
+// finishes after the index was repaired. In that case, only the branch has to be repaired.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -157,8 +158,8 @@ func TestOldIndexCommittedLate(t *testing.T) {
 	tr.standing(3)
 }
 
-// TestOldIndexAtTheStart checks that a starting server restores the files that a user's commit from an old index
-// dropped while no server was running, even if more commits followed.
+// TestOldIndexAtTheStart checks that a starting server restores the files that were dropped by a user's commit of an
+// old index while no server was running, even if more commits followed.
 func TestOldIndexAtTheStart(t *testing.T) {
 	t.Parallel()
 	for _, since := range []int{0, 2} {
@@ -212,7 +213,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 				tr.numbered(i)
 			}
 			act(tr)
-			for i := range tr.log.mem.own { // make them old
+			for i := range tr.log.mem.own { // make all commits old
 				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
 			tr.log.settle(tr.log.mem.level, healTime)
@@ -228,7 +229,8 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 	}
 }
 
-// TestPartUnstagedAtOnce checks that part of the last commit also stays unstaged if a user unstages it immediately.
+// TestPartUnstagedAtOnce checks that if a user unstages part of the last commit immediately, this part also stays
+// unstaged.
 func TestPartUnstagedAtOnce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -240,8 +242,8 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// TestOwnIsBounded checks that the next commit forgets any commit that no command can undo anymore, even if commits
-// follow in quick succession.
+// TestOwnIsBounded checks that each commit drops the earlier commits that no git command can undo anymore, even if
+// commits are made in quick succession.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()
 	m := newMemory()
@@ -253,7 +255,7 @@ func TestOwnIsBounded(t *testing.T) {
 	}
 }
 
-// TestSettled checks that long after the last commit, no commit is remembered and Run is not woken.
+// TestSettled checks that long after the last commit, no commit is kept in memory, and Run is not woken.
 func TestSettled(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

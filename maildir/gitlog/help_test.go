@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMain disables the user's Git configuration. It is also the program that TestKill starts and kills, and that
-// TestScarce starts with few file descriptors.
+// TestMain disables the user's Git configuration. The test program also runs as the process that TestKill kills, and
+// as the process that TestScarce limits to a few file descriptors.
 func TestMain(m *testing.M) {
 	os.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
 	os.Setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits the new content of the path "late", as an operation that merges the commit given in the
-// environment, and kills itself at a step.
+// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the environment,
+// and kills its own process at the step at.
 func commitAndDie(dir, at string) {
 	cfg := Config{Dir: dir, External: true}
 	if os.Getenv("GITLOG_EMBEDDED") != "" {
@@ -69,15 +69,15 @@ func op(verb, agent, id string, paths ...string) writer.Op {
 	return writer.Op{Verb: verb, Agent: agent, ID: id, Summary: agent + " -> B: about " + id, At: time.Unix(1760000000, 0), Paths: paths}
 }
 
-// largeFile is half the size, in bytes, of the large files in these tests.
+// largeFile is half the size, in bytes, of the large files in the tests.
 const largeFile = 1 << 20
 
-// repoTree is a mail tree whose state is checked with the git program.
+// repoTree is a mail tree that tests check with the git program.
 type repoTree struct {
 	*testing.T
 	dir     string
 	log     *Log
-	running bool // whether Run is running
+	running bool // Run is running
 }
 
 func newTree(t *testing.T, cfg Config) *repoTree {
@@ -134,11 +134,11 @@ func (t *repoTree) flush() {
 	}
 }
 
-// needIndex lists the git commands for which giveIndex creates an index.
+// needIndex lists the git commands that need an index.
 const needIndex = "add cherry-pick checkout commit diff ls-files merge mv rebase reset revert rm stash status update-index write-tree"
 
-// giveIndex creates the Git index for a user's git command if the embedded engine has removed the index. The engine
-// later removes it again.
+// giveIndex creates the Git index for a user's git command, if the embedded engine has removed the index. The engine
+// removes the index again later.
 func (t *repoTree) giveIndex(args []string) {
 	for args[0] == "-c" {
 		args = args[2:]
@@ -151,7 +151,7 @@ func (t *repoTree) giveIndex(args []string) {
 			return
 		}
 	}
-	_, _ = t.tryGit("read-tree", "HEAD") // there may be no commit
+	_, _ = t.tryGit("read-tree", "HEAD") // ignore the error: there may be no commit
 }
 
 func (t *repoTree) tryGit(args ...string) (string, error) {
@@ -183,7 +183,7 @@ func (t *repoTree) equal(what, got, want string) {
 // sound checks invariant I6: fsck and status are clean, and the index contains exactly the commit's tree.
 func (t *repoTree) sound() {
 	t.Helper()
-	if t.running { // a commit is visible once the branch has moved, but finishes a moment later
+	if t.running { // a commit is visible when the branch has moved, but is complete only a moment later
 		t.until("no commit is in progress", func() bool { _, err := os.Lstat(t.path(".git/" + markFile)); return err != nil })
 	}
 	t.equal("fsck", t.git("fsck", "--strict", "--no-dangling"), "")
@@ -207,7 +207,7 @@ func (t *repoTree) state(mode, part string) {
 	}
 }
 
-// until waits for a condition.
+// until waits until a condition is true.
 func (t *repoTree) until(what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(60 * time.Second)
@@ -219,7 +219,7 @@ func (t *repoTree) until(what string, ok func() bool) {
 	}
 }
 
-// run starts Run, and stops it when the test ends.
+// run starts Run, which is stopped when the test ends.
 func (t *repoTree) run() {
 	t.running = true
 	ctx, cancel := context.WithCancel(context.Background())

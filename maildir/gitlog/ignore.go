@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// committable reports whether the path may be committed. Names that some systems treat as .git would make `git fsck`
-// fail, and would make a checkout on those systems dangerous. For the same reason, .gitmodules is left to the user.
+// committable reports whether the path may be committed. A name that some systems treat as .git would make `git fsck`
+// fail, and would make a checkout on those systems dangerous. For the same reason, only users may commit .gitmodules.
 func committable(path string) bool {
 	for i, name := range strings.Split(path, "/") {
 		if name == "" || name == "." || name == ".." || isGitFolder(name) || strings.EqualFold(name, ".gitmodules") {
@@ -36,14 +36,14 @@ func isGitFolder(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// dangerousLink reports whether git fsck rejects a link with that name.
+// dangerousLink reports whether git fsck rejects a symbolic link with that name.
 func dangerousLink(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// unread returns an error if Git warns that it could not read an existing file or folder to which it has access. Git
-// also warns about a folder that a user has just removed or replaced with a file. That is not an error.
+// unread returns an error if Git's warnings say that it could not read a file or folder. It ignores warnings about
+// missing permission, and about files and folders that a user has just removed or replaced.
 func unread(said string) error {
 	known := func(line string) bool {
 		return strings.Contains(line, "Permission denied") ||
@@ -57,7 +57,7 @@ func unread(said string) error {
 	return nil
 }
 
-// copyExclude copies the patterns of .git/info/exclude into ownFolder, where our commands look for them.
+// copyExclude copies .git/info/exclude into ownFolder, where our commands look for patterns.
 func (g *gitProgram) copyExclude() error {
 	b, err := readSmall(g.path("info/exclude"))
 	if err = errors.Join(tree.IgnoreGone(err), g.makeOwn()); err != nil {

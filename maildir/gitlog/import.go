@@ -16,27 +16,27 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// nextRef is a ref that points to the newest commit of a round before the branch moves there, so that a user's `git
-// prune` keeps the commit. The next round moves nextRef again.
+// nextRef is a ref that points to the newest commit of a round before the branch moves there, so that `git prune`
+// does not remove the commit. The next round moves nextRef again.
 const nextRef = "refs/mailtree/next"
 
 // importer passes the objects of a round to `git fast-import`, which writes them to one pack and then moves nextRef.
-// The first object starts the program.
+// The program is started when the first object is written.
 type importer struct {
 	repo *repository
 	base hash
 
-	cmd  *exec.Cmd // nil: not started, or ended
+	cmd  *exec.Cmd // nil if the program has not been started or has ended
 	pipe io.Closer
 	in   *bufio.Writer
 	said strings.Builder
-	sent bool      // a commit was sent
+	sent bool      // a commit has been sent
 	from time.Time // when the program was started
 }
 
 func (g *gitProgram) newObjects(base hash) objects { return &importer{repo: g.repository, base: base} }
 
-// start starts the program unless it is running.
+// start starts the program if it is not running.
 func (i *importer) start() error {
 	if i.cmd != nil {
 		return nil
@@ -45,8 +45,8 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	// Only our fast-import writes nextRef, and the store has one server. So this lock was left behind by a killed
-	// program.
+	// Only our fast-import writes nextRef, and only one server uses the store. Therefore, a killed program has left
+	// this lock behind.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}

@@ -7,20 +7,20 @@ import (
 	"mailtree/maildir/history"
 )
 
-// mostEdits is the maximum number of paths in one commit of edits. It bounds how long an operation waits for its
+// mostEdits is the maximum number of paths in one commit of edits. This limits how long an operation waits for its
 // commit, and how much work is lost when the server stops.
 const mostEdits = 5000
 
 // importing is the progress of an import of edits. It is guarded by Log.mu.
 type importing struct {
-	began   time.Time // zero: no import is in progress
+	began   time.Time // zero if no import is in progress
 	done    int       // paths committed since the import began
 	commits int
 }
 
-// progress updates the import after the queue has changed or a commit has been made. The argument paths is the number
-// of edits that were just committed. progress logs the beginning and end of the import, and each commit. The caller
-// must hold l.mu.
+// progress updates the import after a change to the queue or a commit. The argument paths is the number of edits that
+// were just committed. progress logs the beginning and the end of the import, and each commit. The caller must hold
+// l.mu.
 func (l *Log) progress(paths int) {
 	im, left := &l.importing, l.waitingEdits()
 	switch {
@@ -49,7 +49,7 @@ func (l *Log) imported() history.Import {
 	return history.Import{Committed: l.importing.done, Left: l.waitingEdits()}
 }
 
-// isImporting reports whether the waiting edits are an import.
+// isImporting reports whether the waiting edits belong to an import.
 func (l *Log) isImporting() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,8 +67,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended: for lastChance, or until the time set with
-// StopBy if that is sooner.
+// chance returns how long work may continue after Run's context has ended: lastChance, or the time until the deadline
+// passed to StopBy if that is shorter.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +78,8 @@ func (l *Log) chance() time.Duration {
 	return min(lastChance, time.Until(l.stopBy))
 }
 
-// within returns a context that ends with ctx or with outer, whichever ends first. The caller must call end.
+// within returns a context that ends with ctx or with outer, whichever ends first. The caller must call end after
+// use.
 func within(ctx, outer context.Context) (both context.Context, end func()) {
 	both, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(outer, func() { cancel(context.Cause(outer)) })

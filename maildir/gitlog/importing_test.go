@@ -32,7 +32,7 @@ func (t *repoTree) commits() int {
 }
 
 // TestImport checks that a very large number of edits is committed in a few commits without delay, and that State and
-// the log show the progress. Fewer than a thousand edits are not an import.
+// the log show the progress. Fewer than a thousand edits must not count as an import.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	said := &waits.Log{}
@@ -69,7 +69,7 @@ func TestImport(t *testing.T) {
 	tr.sound()
 }
 
-// TestImportFillsCommit checks that an import whose last commit is full ends with that commit.
+// TestImportFillsCommit checks that if the last commit of an import is full, the import ends with that commit.
 func TestImportFillsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})
@@ -80,8 +80,8 @@ func TestImportFillsCommit(t *testing.T) {
 	}
 }
 
-// TestImportStops checks that StopBy ends an import in the middle of a commit. The operations are committed before
-// the end, but the edits are not. The next start continues the import.
+// TestImportStops checks that StopBy ends an import in the middle of a commit. The operations must be committed
+// before the end, but not the edits. The next start must continue the import.
 func TestImportStops(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// indexState identifies the state of .git/index, so that a later check can tell whether the file has been replaced.
+// indexState identifies a version of .git/index, so that a later check can detect that the file has been replaced.
 type indexState struct {
 	exists  bool
 	ino     uint64
@@ -28,15 +28,15 @@ type indexState struct {
 	links   uint64 // number of hard links
 	version uint32
 	count   int  // number of entries
-	sum     hash // the checksum at the end of the file; zeros if Git was told to skip it
+	sum     hash // the checksum at the end of the file; zeros if Git is configured to omit it
 }
 
-// sameIndex reports whether s and t describe the same file, or both describe a missing file.
+// sameIndex reports whether s and t describe the same file. This is also the case if both describe a missing file.
 func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
 
-// seeIndex reads the header and the checksum of .git/index. It does not block, and follows no link.
+// seeIndex reads the header and the checksum of .git/index. It does not block and does not follow links.
 func (r *repository) seeIndex() (indexState, error) {
 	f, s, err := openIndex(r.path("index"))
 	if f != nil {
@@ -45,9 +45,10 @@ func (r *repository) seeIndex() (indexState, error) {
 	return s, err
 }
 
-const maxIndex = 2 << 30 // maximum size of an index in bytes: about fifteen million files
+const maxIndex = 2 << 30 // maximum size, in bytes, of an index, enough for about fifteen million files
 
-// openIndex opens an index and reads its header and its checksum. It returns a nil file if there is no index.
+// openIndex opens an index and reads its header and its checksum. If there is no index, it returns a nil file and no
+// error.
 func openIndex(path string) (*os.File, indexState, error) {
 	f, st, err := tree.OpenPlain(path, os.O_RDONLY)
 	if err != nil {
@@ -90,8 +91,8 @@ func damagedIndex(why error) *hold {
 	return h
 }
 
-// checkIndex verifies an index that another program wrote. Git itself writes a new checksum without verifying the old
-// one.
+// checkIndex verifies the checksum of an index that another program wrote. Git itself writes a new checksum without
+// verifying the old one.
 func (g *gitProgram) checkIndex() (indexState, error) {
 	f, s, err := openIndex(g.path("index"))
 	if f == nil || err != nil {
@@ -125,7 +126,7 @@ func (g *gitProgram) checkIndex() (indexState, error) {
 // placeIndex implements engine.
 func (g *gitProgram) placeIndex() error { return os.Rename(g.path(indexStage), g.path("index")) }
 
-// makeIndex implements engine. If the index is missing, makeIndex starts from the entries of the commit at.
+// makeIndex implements engine. If there is no index, it starts with the entries of the commit at.
 func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum hash, err error) {
 	env := []string{"GIT_INDEX_FILE=" + file}
 	if err := g.nameIndex(file); err != nil {
@@ -138,7 +139,7 @@ func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum has
 	}
 	var gone, info bytes.Buffer
 	for _, c := range changes {
-		to := &gone // removals come first, because a folder may replace a file
+		to := &gone // removals come first, because a file may be replaced by a folder
 		if c.new.Mode != 0 {
 			to = &info
 		}
@@ -150,9 +151,9 @@ func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum has
 	return g.giveStats(file, changes)
 }
 
-// giveStats adds stat data to an index that Git wrote, for the files that equal the commit. `update-index --index-info`
-// omits the stat data, so git status would otherwise read each of these files. giveStats does not change a version 4
-// index. It returns the checksum.
+// giveStats adds stat data to an index that Git wrote, for the files that are the same as in the commit. Git's
+// `update-index --index-info` writes no stat data, so git status would have to read each of these files. giveStats
+// does not change a version 4 index. It returns the index's checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
 	of := map[string]*change{}
 	for _, c := range changes {
@@ -166,7 +167,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // several links: Git wrote no new file
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // if there are several links, Git wrote no new file
 		return s.sum, err
 	}
 	done := sha1.New()
@@ -180,7 +181,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 		}
 		size := head
 		if at > 0 {
-			name := head + int(part[60]>>6&1)*2 // skip the extended flags, if the entry has any
+			name := head + int(part[60]>>6&1)*2 // skip the extended flags if the entry has them
 			length := bytes.IndexByte(part[name:], 0)
 			if c := of[string(part[name:name+max(length, 0)])]; c != nil && hash(part[40:60]) == c.new.Hash && c.putStat(r.dir, part) {
 				if _, err := f.WriteAt(part[:head], int64(at)); err != nil {
@@ -201,10 +202,11 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	return sum, err
 }
 
-// maxEntry is larger than any index entry, in bytes.
+// maxEntry is larger, in bytes, than any index entry.
 const maxEntry = 8 << 10
 
-// putStat writes the file's stat data to its index entry if the file equals the commit, and reports whether it did so.
+// putStat writes the file's stat data to its index entry if the file is the same as in the commit. It reports whether
+// it did so.
 func (c *change) putStat(dir string, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(dir, c.path))
 	if err != nil || tree.StatOfInfo(fi) != c.seen {
@@ -220,8 +222,8 @@ func (c *change) putStat(dir string, entry []byte) bool {
 	return true
 }
 
-// nameIndex creates file as a hard link to .git/index. Git replaces an index file by renaming, so a command that
-// updates file does not change .git/index. If there is no index, nameIndex creates no file.
+// nameIndex creates file as a hard link to .git/index. Git replaces an index by renaming, so a command that updates
+// file does not change .git/index. If there is no index, nameIndex creates no file.
 func (r *repository) nameIndex(file string) error {
 	for _, old := range []string{file, file + ".lock"} {
 		if err := tree.IgnoreGone(os.Remove(old)); err != nil {
@@ -231,7 +233,8 @@ func (r *repository) nameIndex(file string) error {
 	return tree.IgnoreGone(os.Link(r.path("index"), file))
 }
 
-// staged returns the index entries at wanted paths that differ from a commit. It needs the git program.
+// staged returns the index entries that differ from a commit, at the paths for which wanted returns true. It needs
+// the git program.
 func (r *repository) staged(at hash, wanted func(path []byte) bool) (map[string]entry, error) {
 	found := map[string]entry{}
 	tree := at.String()

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestIndexIsStreamed checks that a commit with a very large index needs no memory for its entries. The test is not
-// parallel, because it counts allocations.
+// TestIndexIsStreamed checks that for a commit with a very large index, the index entries are not held in memory. The
+// test is not parallel, because it counts allocations.
 func TestIndexIsStreamed(t *testing.T) {
 	tr := newTree(t, Config{})
 	const n = 200000
@@ -33,8 +33,9 @@ func TestIndexIsStreamed(t *testing.T) {
 	}
 }
 
-// TestIndexAsGitWrites checks that the new index equals the index that git writes. It covers each version, names of
-// any length, shared prefixes, folders that became files and the reverse, and entries that are only in the index.
+// TestIndexAsGitWrites checks that the new index is the same as the index that git writes. It covers both versions,
+// names of any length, shared prefixes, folders replaced by files and files by folders, and entries that are only in
+// the index.
 func TestIndexAsGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2", "3"} {
@@ -44,7 +45,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 			if version == "3" { // git writes version 3 only if an entry needs it
 				tr.git("update-index", "--skip-worktree", ".gitignore")
 			}
-			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // fits everywhere but the index's length field
+			long := strings.Repeat(strings.Repeat("d", 200)+"/", 15) // too long for the index's length field
 			names := []string{"a", "a.b/x", "a-b", "dir/x", "dir/y/z", "file", "z", long + strings.Repeat("n", 250), long + "n", strings.Repeat(strings.Repeat("e", 250)+"/", 15) + strings.Repeat("f", 200)}
 			tr.send("m1", names...)
 			tr.flush()
@@ -53,7 +54,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 				tr.git("add", n+".staged")
 			}
 			tr.git("update-index", "--add", "--cacheinfo", "100644,"+tr.git("rev-parse", "HEAD:a")+",a.b/w")
-			tr.write("staged", "by hand") // one of our paths that is only in the index
+			tr.write("staged", "by hand") // one of our paths, but only in the index
 			tr.git("add", "staged")
 			tr.check(os.RemoveAll(tr.path("dir")))
 			tr.check(os.Remove(tr.path("file")))
@@ -72,8 +73,8 @@ func TestIndexAsGitWrites(t *testing.T) {
 	}
 }
 
-// TestIndexForms checks that a version 4 index, a split index and a sparse index work. Staged files stay staged, and
-// files that a sparse checkout leaves out are not treated as removed.
+// TestIndexForms checks that a version 4 index, a split index and a sparse index work. Staged files must stay staged,
+// and files that a sparse checkout omits must not count as removed.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string][]string{
@@ -107,7 +108,7 @@ func (t *repoTree) file(name string) []byte {
 	return b
 }
 
-// TestDamagedIndex checks that a damaged index is reported and never given a valid checksum, regardless of which
+// TestDamagedIndex checks that a damaged index is reported, and that it never gets a valid checksum, no matter which
 // program wrote the index.
 func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
@@ -143,7 +144,7 @@ func TestDamagedIndex(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideAModule checks that catchUp does not enter a submodule, but finds the files next to it.
+// TestCatchUpBesideAModule checks that catchUp does not enter a submodule, but finds the changed files next to it.
 func TestCatchUpBesideAModule(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

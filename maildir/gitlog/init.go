@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// newConfig is .git/config of a repository that Init creates. Each setting that differs from Git's defaults keeps a
-// user's configuration from interfering with the audit: bytes are committed unchanged, no program is run, and Git's
-// own maintenance does not run at the same time as a writer. fsmonitor is empty because Git before 2.36 would run
-// a program named "false". See docs/durability.md, "Why it is done this way".
+// newConfig is the content of .git/config in a repository that Init creates. Each setting that differs from Git's
+// defaults keeps a user's configuration from interfering with the history: files are committed unchanged, no program
+// is run, and Git's own maintenance never runs at the same time as a writer. fsmonitor is empty because Git before
+// 2.36 would run a program named "false". See docs/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true
@@ -24,9 +24,9 @@ const newConfig = `[core]
 	auto = 0
 `
 
-// Init creates a repository for the mail tree in dir, with the branch main and no commits, unless dir already has one.
-// If Init is killed, it leaves either no repository or a complete one. Init does not need the git program. The error
-// says why the repository could not be created. Open reports problems with an existing repository.
+// Init creates a repository for the mail tree in dir, with the branch main and no commits, unless dir already has a
+// repository. If Init is killed, there is either no repository or a complete one. Init does not need the git program.
+// The error says why the repository could not be created. Open reports problems with an existing repository.
 func Init(dir string) error {
 	git := filepath.Join(dir, ".git")
 	if _, err := os.Lstat(git); !errors.Is(err, fs.ErrNotExist) {
@@ -36,7 +36,7 @@ func Init(dir string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o755); err != nil { // do not create dir, which may have been removed in the meantime
+	if err := os.Mkdir(tmp, 0o755); err != nil { // do not create dir, because it may have been removed in the meantime
 		return err
 	}
 	var names []string

@@ -18,8 +18,9 @@ import (
 // steps lists the steps of a commit at which tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In production,
-// the journal re-records the operations that were not committed. The second half of the test does the same.
+// TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In
+// production, the operations that were not committed are recorded again from the journal. The second half of the test
+// does the same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -41,7 +42,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAt kills a run that makes a commit or, with forward, moves the branch forward to another machine's commit.
+// killAt kills a run that makes a commit. If forward is set, the run instead fast-forwards the branch to another
+// machine's commit.
 func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr := newTree(t, Config{})
 	tr.send("first", "first", "gone")
@@ -127,8 +129,8 @@ func (t *repoTree) elsewhere(added, removed string) string {
 }
 
 // TestHeadLockLeft checks that a HEAD.lock that update-ref could not remove, because the folder was moved away at
-// that moment, delays commits only until the lock has a certain age. A lock that is not next to our mark is a user's,
-// and stays.
+// that moment, delays commits only until the lock is old enough. A lock without our mark is a user's lock, and must
+// be kept.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"ref moved", "index locked"} {
@@ -148,7 +150,7 @@ func TestHeadLockLeft(t *testing.T) {
 				at := time.Now().Add(-age)
 				tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), at, at))
 			}
-			lock(-time.Hour) // in the future, so that it is not old even on a slow machine
+			lock(-time.Hour) // the lock's time is in the future, so that it is not old even on a slow machine
 			tr.log, err = Open(Config{Dir: tr.dir})
 			tr.check(err)
 			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)
@@ -173,8 +175,8 @@ func TestHeadLockLeft(t *testing.T) {
 	}
 }
 
-// TestHeadLockStays checks that the mark stays for repair if update-ref could not remove HEAD.lock, although the commit
-// was made.
+// TestHeadLockStays checks that if the commit was made but update-ref could not remove HEAD.lock, the mark is kept
+// for repair.
 func TestHeadLockStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

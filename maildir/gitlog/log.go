@@ -17,45 +17,46 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config determines what a Log commits and how. Dir is required.
+// Config configures a Log. Dir is required.
 type Config struct {
 	Dir      string           // the work tree
 	Log      *slog.Logger     // nil: discarded
 	Now      func() time.Time // provides the times in commits; nil: time.Now
-	Domain   string           // email domain of agents as authors; "": mailtree.local
-	External bool             // commit edits made by others (COMMIT_EXTERNAL); false leaves them to the user
+	Domain   string           // domain of agents' email addresses in commits; "": mailtree.local
+	External bool             // commit edits made by others (COMMIT_EXTERNAL); if false, users commit them
 	Delay    time.Duration    // how long to collect operations; 0: 250 ms, so that a commit is made within a second
-	Quiet    time.Duration    // how long external edits must be unchanged before they are committed; 0: 2 s
-	Longest  time.Duration    // how long external edits can be postponed before they are committed anyway; 0: 30 s
+	Quiet    time.Duration    // how long edits by others must be unchanged before they are committed; 0: 2 s
+	Longest  time.Duration    // maximum delay before edits by others are committed, even if they continue; 0: 30 s
 
-	// UnderWay reports whether an operation that is not recorded yet is writing to a path, or has written to it. The
-	// Log commits no edit at such a path. UnderWay must return true until Record has returned, and must not block. If
-	// it is nil, no operation is ever in progress.
+	// UnderWay reports whether an operation that has not been recorded yet writes to a path. The Log commits no edits
+	// at such a path. UnderWay must return true until Record has returned, and must not block. If UnderWay is nil,
+	// there are no such operations.
 	UnderWay func(path string) bool
 
-	// Git repacks the repository if nothing was committed for Idle (0: 1 minute; negative: never repack) and at least
-	// Piled loose objects were written (0: 1,000; a pack is counted as 50). Above ten times Piled, Idle is ignored.
+	// The Log repacks the repository if nothing has been committed for Idle (0: 1 minute; negative: never repack) and
+	// at least Piled loose objects have been written (0: 1,000; a pack counts as 50). If ten times as many have been
+	// written, Idle is ignored.
 	Idle  time.Duration
 	Piled int
 
 	Share *Share // limits how many Logs work at once; nil: no limit
 
-	Step func(name string) // for tests: called before the steps of a commit, a fetch and a push; may be nil
+	Step func(name string) // for tests: called before each step of a commit, a fetch and a push; may be nil
 
 	git func() (string, error) // for tests: finds the git program; nil: findGit
 }
 
-// Share limits how many Logs work at once. A working Log has about twenty files open, and at server start every Log
-// compares its tree with the index.
+// Share limits how many Logs work at once. The limit is necessary because a working Log has about twenty files open,
+// and because every Log compares its tree with the index when the server starts.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare returns a Share that allows n Logs to commit at once, and n others to compare trees or repack, which may
-// take minutes.
+// NewShare returns a Share that allows up to n Logs to commit at once, and n others to compare trees or repack, which
+// may take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token. The caller must call done to return it. If ctx ends first, await returns the cause.
+// await takes a token, which the caller must return by calling done. If ctx ends first, await returns ctx's cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -65,41 +66,41 @@ func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	}
 }
 
-// Log is the audit of one tree. It implements history.Log and is safe for concurrent use. Open returns a Log, and Run
-// makes its commits.
+// Log is the history of one tree. It implements history.Log and is safe for concurrent use. Open returns a Log, and
+// Run makes its commits.
 type Log struct {
 	cfg       Config
 	turn      chan struct{}          // held by the goroutine that commits
-	wake      chan struct{}          // wakes Run
-	repackDue chan struct{}          // wakes keepHouse
+	wake      chan struct{}          // wakes Run when something has been recorded
+	repackDue chan struct{}          // wakes keepHouse when a repack is due
 	packing   chan struct{}          // held during a repack
-	git       func() (string, error) // finds the program
-	embedded  bool                   // there was no program when the Log was opened: see choose
+	git       func() (string, error) // finds the git program
+	embedded  bool                   // the git program was missing when the Log was opened: see choose
 	mem       *memory                // guarded by turn
 	step      func(string)           // see Config.Step
 
 	optimistic int // see optimisticTries
 
-	mayImport, mayWork context.Context // the first ends when StopBy is called, the second at the time passed to it
+	mayImport, mayWork context.Context // mayImport ends when StopBy is called, mayWork at the deadline passed to StopBy
 	endImport, endAll  context.CancelFunc
 
 	mu sync.Mutex
 	queue
 	unpacked unpacked
 	importing
-	stopBy  time.Time // see StopBy; zero: not set
-	trouble error     // why the last attempt failed; nil after a success
+	stopBy  time.Time // the deadline passed to StopBy; zero: none
+	trouble error     // why the last attempt to commit failed; nil after a success
 	last    time.Time
-	lists   [2]history.Claims // the lists of claims that were last read
-	known   hash              // the newest commit, ours or not, that is older than every operation recorded from now on
+	lists   [2]history.Claims // the lists of claims that were read last
+	known   hash              // the newest commit, ours or not, that precedes every operation recorded from now on
 }
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree without starting it. It repairs the state that a killed run left behind under Git's
-// locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). A missing, damaged or
-// unreadable repository is not an error: State reports it, and operations wait. An error means that the tree cannot
-// be opened.
+// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs what a killed run left
+// behind under Git's locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). If the
+// repository is missing, damaged or unreadable, Open returns no error: State reports the problem, and operations
+// wait. An error means that the tree cannot be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -152,7 +153,7 @@ func (l *Log) open() error {
 		return err
 	}
 	defer repo.Close()
-	for _, unfinished := range []string{embedded.Stage, "mailtree-new"} { // an older version used mailtree-new
+	for _, unfinished := range []string{embedded.Stage, "mailtree-new"} { // older versions used mailtree-new
 		_ = os.RemoveAll(repo.path(unfinished))
 	}
 	at, err := l.branch(repo)
@@ -166,14 +167,14 @@ func (l *Log) open() error {
 		}
 	}
 	index, err := repo.seeIndex()
-	if err == nil && (len(l.mem.own) > 0 || l.isMisplaced(index, at.commit)) { // repair found one of our commits
+	if err == nil && (len(l.mem.own) > 0 || l.isMisplaced(index, at.commit)) { // the index may need to be fixed
 		err = l.heal(ctx)
 	}
 	return err
 }
 
-// choose selects the engine: the git program if there is one, even if it is too old, because a user could also run
-// that program.
+// choose selects the engine. It selects the git program if there is one, even if that program is too old, because a
+// user could run it as well.
 func (l *Log) choose() {
 	if _, err := l.git(); errors.Is(err, exec.ErrNotFound) {
 		l.embedded = true
@@ -181,13 +182,13 @@ func (l *Log) choose() {
 	}
 }
 
-// withoutProgram says what is missing while the embedded engine commits.
+// withoutProgram says what does not work while the embedded engine commits.
 const withoutProgram = "there is no git program on the PATH, so the server commits the mail itself. It does not sync with " +
 	"other machines, and it does not repack the repository, which therefore grows faster. Also, the guard does not " +
 	"work. To fix this, install Git 2.34 or newer and restart the server"
 
 // Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing. If the mode is
-// "committing", the reason is "" or, if there is no git program, says what does not work.
+// "committing", the reason is "" or, without the git program, says what does not work.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, git: findGit}
 	l.choose()
@@ -212,7 +213,7 @@ func (l *Log) openRepaired(ctx context.Context) (*repository, error) {
 	return repo, err
 }
 
-// branch returns HEAD if it is on the recorded branch, and otherwise a *hold.
+// branch returns HEAD if HEAD is on the recorded branch, and a *hold otherwise.
 func (l *Log) branch(repo *repository) (head, error) {
 	recorded, err := repo.recorded()
 	if err != nil {
@@ -225,8 +226,8 @@ func (l *Log) branch(repo *repository) (head, error) {
 	return at, err
 }
 
-// Record implements history.Log. The goroutine that commits (in Run, Flush or Preserve) calls done, which must not call
-// the Log.
+// Record implements history.Log. The function done is called in the goroutine that commits (in Run, Flush or
+// Preserve), and must not call methods of the Log.
 func (l *Log) Record(ops []writer.Op, done func()) {
 	l.mu.Lock()
 	first := len(l.records) == 0
@@ -237,7 +238,7 @@ func (l *Log) Record(ops []writer.Op, done func()) {
 	}
 }
 
-// RecordEdits implements history.Log. Without Config.External, it does nothing.
+// RecordEdits implements history.Log. If Config.External is false, it does nothing.
 func (l *Log) RecordEdits(paths []string) {
 	if !l.cfg.External {
 		return
@@ -266,10 +267,10 @@ func ringBell(bell chan struct{}) {
 // lastChance is how long Run continues after its context has ended. That is enough time to commit a few hundred MB.
 const lastChance = 15 * time.Second
 
-// Run implements history.Log. Until ctx ends, it makes the commits that are due, and sleeps while nothing is pending.
-// Then it commits everything left except an import, for as long as chance allows, and returns nil. With
-// Config.External, Run begins by committing the edits made while no Run was active (catchUp). With the git program,
-// it repacks when the repository is idle (keepHouse).
+// Run implements history.Log. Until ctx ends, it makes the commits that are due, and sleeps if nothing is waiting.
+// Then it commits everything that is left, except an import, for as long as chance allows, and returns nil. If
+// Config.External is set, Run begins by committing the edits made while the server was not running (catchUp). If
+// there is a git program, Run repacks the repository when it is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -287,7 +288,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
 	err := l.commitLast(end)
-	if err == nil && !done { // catchUp did not finish; if this fails too, the next start commits the rest
+	if err == nil && !done { // catchUp did not finish; if this fails too, the edits are found at the next start
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
 			err = l.commitLast(end)
@@ -299,7 +300,7 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// commitLast commits everything left except an import, which the next start finds.
+// commitLast commits everything that is left, except an import, which is found at the next start.
 func (l *Log) commitLast(ctx context.Context) error {
 	if !l.isImporting() {
 		return l.Flush(ctx)
@@ -311,8 +312,8 @@ func (l *Log) commitLast(ctx context.Context) error {
 	return unavailable(err)
 }
 
-// whenDue calls do at the times that due returns, until ctx ends. Between calls, it sleeps until the next time or until
-// bell rings. The function due is called with l.mu held.
+// whenDue calls do at the times that due returns, until ctx ends. In between, it sleeps until the next of these
+// times, or until bell receives a value. The function due is called with l.mu held.
 func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config) (at time.Time, ok bool), do func(context.Context)) {
 	for ctx.Err() == nil {
 		l.mu.Lock()
@@ -335,7 +336,7 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 	}
 }
 
-// commitDue makes the commits that are due. It records a failure and retries later.
+// commitDue makes the commits that are due. Failures are recorded, and the commits retried later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
 		ctx, end := l.outlast(ctx)
@@ -355,14 +356,14 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// outlast returns a context that ends some time after ctx (chance), so that a round in progress can finish.
+// outlast returns a context that ends some time after ctx ends (chance), so that a round in progress can finish.
 func (l *Log) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(l.chance(), end) })
 	return longer, func() { stop(); end() }
 }
 
-// lookBack calls heal if a check of the last commits is due.
+// lookBack calls heal if it is time to check our last commits.
 func (l *Log) lookBack(ctx context.Context) error {
 	l.mu.Lock()
 	due := !l.look.IsZero() && !time.Now().Before(l.look)
@@ -379,7 +380,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn while it holds l.turn, so that no other commit is made in the meantime.
+// exclusive runs fn while holding l.turn, so that nothing else is committed in the meantime.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -409,7 +410,7 @@ func (l *Log) Flush(ctx context.Context) error {
 		if err := l.heal(ctx); err != nil && holdOf(err) == nil {
 			return err
 		}
-		return l.commitAllEdits(ctx) // commits the edits that heal recorded
+		return l.commitAllEdits(ctx) // this also commits the edits that heal recorded
 	}))
 }
 
@@ -426,7 +427,7 @@ func (l *Log) commitRecorded(ctx context.Context) error {
 	return nil
 }
 
-// isBehind reports whether any of the first n records is still waiting for its commit.
+// isBehind reports whether any of the first n records has not been committed yet.
 func (l *Log) isBehind(n uint64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,22 +12,22 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mark is the content of .git/mailtree-mark: what we are about to do while holding Git's locks. It is made durable
-// before we take the locks. With the mark, a later run can distinguish our own lock, left behind by a kill, from a
-// user's lock, and can finish or undo the commit. Like the recorded branch, the mark is in .git, because no pull or
-// clone can put a file there.
+// mark is the content of .git/mailtree-mark, which describes what we are about to do while holding Git's locks. It is
+// durable before we take the locks. If we are killed, the next run uses the mark to distinguish our own lock from a
+// user's lock, and to finish or undo the commit. Like the recorded branch, the mark is in .git, because no pull or
+// clone can write a file there.
 type mark struct {
 	PID    int      `json:"pid"`
 	Branch string   `json:"branch"`
 	Old    string   `json:"old"`   // the commit that the branch moves from; forty zeros before the first commit
-	New    string   `json:"new"`   // our commit
-	Index  []string `json:"index"` // checksums of the indexes that we may have put into place
+	New    string   `json:"new"`   // the commit that the branch moves to
+	Index  []string `json:"index"` // checksums of the indexes that we may have moved into place
 	Lock   string   `json:"lock"`  // the text of our index.lock
-	Log    string   `json:"log"`   // the reflog text for the move
+	Log    string   `json:"log"`   // the text of the reflog entry for the move
 }
 
 const (
-	markFile   = "mailtree-mark" // these files are all in .git
+	markFile   = "mailtree-mark" // all these files are in .git
 	branchFile = "mailtree-branch"
 	indexStage = "mailtree-index" // our index before it is renamed to index
 	lockStage  = "mailtree-lock"  // our lock before it is linked as index.lock
@@ -41,8 +41,8 @@ func (r *repository) writeMark(m *mark) error {
 	return r.writeWhole(markFile, append(b, '\n'))
 }
 
-// readMark returns nil if there is no mark, and an empty mark if a power failure damaged it. A damaged mark means
-// that no lock was taken, because the mark is made durable first.
+// readMark returns nil if there is no mark, and an empty mark if a power failure has damaged it. In the latter case,
+// no lock was taken, because the mark is made durable before that.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,8 +58,8 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stageLock writes the file that will become index.lock, after writing its text to the mark. The file is not an
-// index. It only keeps other programs out.
+// stageLock writes the file that will become index.lock. Before that, it writes the lock's text to the mark. The lock
+// is not an index; it only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; the server repairs this itself when it starts (%s)\n", m.PID, rand.Text())
@@ -69,10 +69,10 @@ func (r *repository) stageLock(m *mark) error {
 	return r.writeWhole(lockStage, []byte(m.Lock))
 }
 
-// syncStaged makes the staged index, lock and mark durable. Locks are taken only after that.
+// syncStaged makes the staged index, lock and mark durable. It must be called before a lock is taken.
 func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lockStage, markFile) }
 
-// unstage removes the staged files, with the mark last.
+// unstage removes the staged files. The mark is removed last.
 func (r *repository) unstage() error {
 	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, embedded.LockStage, markFile} {
 		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
@@ -82,7 +82,7 @@ func (r *repository) unstage() error {
 	return nil
 }
 
-// holds reports whether index.lock is ours. Any error is transient.
+// holds reports whether the lock index.lock is ours. Any error is transient.
 func (m *mark) holds(r *repository) (bool, error) {
 	b, err := readSmall(r.path("index.lock"))
 	if transient(err) {
@@ -91,9 +91,9 @@ func (m *mark) holds(r *repository) (bool, error) {
 	return err == nil && m.Lock != "" && string(b) == m.Lock, nil
 }
 
-// writeWhole atomically replaces one of our files in .git. The caller must make the file durable.
+// writeWhole atomically replaces one of our files in .git. The caller must make the result durable.
 func (r *repository) writeWhole(name string, data []byte) error {
-	tmp := r.path("mailtree-new-" + rand.Text()) // another process may write the same file
+	tmp := r.path("mailtree-new-" + rand.Text()) // another process may be writing the same file
 	err := writeNew(tmp, data, 0o600)
 	if err == nil {
 		err = os.Rename(tmp, r.path(name))
@@ -101,7 +101,7 @@ func (r *repository) writeWhole(name string, data []byte) error {
 	return err
 }
 
-// writeNew creates and writes a file that must not exist.
+// writeNew creates a file, which must not exist yet, with the given content.
 func writeNew(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

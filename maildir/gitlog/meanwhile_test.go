@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// These tests cover changes by other programs between two of our steps.
+// These tests cover changes that other programs make between two of our steps.
 
 // TestStagingThatStays checks a commit whose staged files cannot be removed afterwards. The commit must not be
-// repeated, and a lock that a user has taken since then must not be removed.
+// repeated, and a lock that a user has taken in the meantime must not be removed.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -44,14 +44,14 @@ func TestStagingThatStays(t *testing.T) {
 	tr.sound()
 }
 
-// TestBranchLeftMeanwhile checks that files from our branch do not end up in a user's index if the user checks out
-// another branch just before our branch moves to our commit.
+// TestBranchLeftMeanwhile checks that if a user checks out another branch just before our branch moves, files from
+// our branch do not end up in the user's index.
 func TestBranchLeftMeanwhile(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	tr.log.step = func(s string) {
 		if s == "index locked" && tr.git("rev-parse", "--abbrev-ref", "HEAD") == "main" {
-			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // like checkout -b, which does not lock the index
+			tr.git("symbolic-ref", "HEAD", "refs/heads/side") // like checkout -b, this does not lock the index
 			tr.git("update-ref", "refs/heads/side", "main")
 		}
 	}
@@ -67,9 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveOnAnotherBranch checks that the Log concludes nothing about the recorded branch from a call of Preserve
-// while another branch is checked out. If an operation then writes a file, and a user changes the file before the
-// commit, the commit must contain the file as the operation wrote it.
+// TestPreserveOnAnotherBranch checks that a call of Preserve while another branch is checked out does not affect
+// commits on the recorded branch. If an operation then writes a file, and a user changes the file before the commit,
+// the commit must contain the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -88,9 +88,9 @@ func TestPreserveOnAnotherBranch(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditBeforeAnOperation checks an operation that writes a path before it is recorded, while an edit of the same
-// path is waiting for its commit. The operation's content must not be committed as an edit, whether the operation
-// writes before the commit begins or while the commit reads the files.
+// TestEditBeforeAnOperation checks what happens if an operation that has not been recorded yet writes to a path while
+// an edit of that path is waiting to be committed. The operation's content must not be committed as an edit, whether
+// the operation writes it before the commit begins or while the commit is reading the files.
 func TestEditBeforeAnOperation(t *testing.T) {
 	t.Parallel()
 	const path = "claims/c.json"
@@ -122,7 +122,7 @@ func TestEditBeforeAnOperation(t *testing.T) {
 				if p != path {
 					return false
 				}
-				if asked++; c.late && asked == 1 { // the files have already been read
+				if asked++; c.late && asked == 1 { // by now, the files have been read
 					renew()
 				}
 				return writes
@@ -134,7 +134,7 @@ func TestEditBeforeAnOperation(t *testing.T) {
 			if !c.late {
 				renew()
 			}
-			tr.flush() // as Run does when the edits are due
+			tr.flush() // Run does this when the edits are due
 			tr.equal("other edits", tr.git("log", "-1", "--format=%s", "--", "other"), "edit: other")
 			tr.record(renewed)
 			writes = false
@@ -182,9 +182,9 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestLockOfAPersonGoingBack checks that a user's lock on the branch is not removed because of the mark of a run that
-// did not move the branch. Such a run only repaired or reserved the index. While a user moves the branch back to the
-// marked commit, the user's lock has the content that ours would have.
+// TestLockOfAPersonGoingBack checks that a user's lock on the branch is not mistaken for ours if the run that left
+// the mark did not move the branch. Such a run only repaired the index or took index.lock. If a user moves the branch
+// back to the commit in the mark, the user's lock has the same content as ours would have.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -201,7 +201,7 @@ func TestLockOfAPersonGoingBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestRemovedMeanwhile checks that no folder is recreated if a project is removed at any step of a commit.
+// TestRemovedMeanwhile checks that if a project is removed at any step of a commit, none of its folders is recreated.
 func TestRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"begin", "built", "objects", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked"} {

@@ -10,12 +10,12 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findIncompleteMerge looks for files that a merge wrote but that are missing from both the tree and HEAD. It also
-// looks for commits that were in the branch when the merge began but no longer are. The commit of such a merge would
-// remove files from all machines, although perhaps no user has deleted them. For example, when a user aborts a
-// rebase, Git removes the files that the rebase checked out. If findIncompleteMerge finds any such files or commits,
-// it postpones the merge: the files stay out of the commit, the commit merges nothing, and the next sync merges
-// again.
+// findIncompleteMerge looks for files that a merge wrote but that are missing both from the tree and from HEAD. It
+// also looks for commits that were on the branch when the merge began but no longer are. If such a merge were
+// committed, files would be removed from all machines, although perhaps no user has deleted them. For example, when a
+// user aborts a rebase, Git removes the files that the rebase checked out. If findIncompleteMerge finds any such
+// files or commits, it postpones the merge: the files are left out of the commit, the commit merges nothing, and the
+// next sync merges again.
 func (p *plan) findIncompleteMerge(ops []operation) error {
 	for _, op := range ops {
 		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
@@ -33,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // maps each path to the commit that the last operation on it merges
+	merges := map[string]string{} // by path: the commit that the last operation on the path merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit
@@ -47,8 +47,8 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 	return nil
 }
 
-// merged returns the commits that operations merge. It leaves out commits that no longer exist, because an operation
-// from an earlier run may still refer to them.
+// merged returns the commits that operations merge. It omits commits that no longer exist, to which an operation from
+// an earlier run may refer.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit
@@ -65,10 +65,10 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 	return commits, nil
 }
 
-// forward returns the commit to which the branch can move without a commit of our own. That is the commit that the
-// batch's only operation merges, if it follows HEAD and has exactly the files of the plan. This way, machines with no
-// new mail of their own end up at the same commit. Otherwise, and always without the git program, forward returns
-// HEAD.
+// forward returns the commit to which the branch can be fast-forwarded instead of creating a commit. This is the
+// commit that the batch's only operation merges, if it is a descendant of HEAD and has exactly the files of the plan.
+// As a result, machines without new mail of their own end up at the same commit. Otherwise, and always without the
+// git program, forward returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 || p.repo.embedded {
 		return p.base, nil

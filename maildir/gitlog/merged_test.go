@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMergeOfGoneFiles checks that an operation merges nothing if a file that it wrote is gone again, as happens when a
-// rebase that contained the same file is aborted. A merge of such a tree would remove the file from all machines. The
-// merge can be done later. A file that a later operation removed stays removed.
+// TestMergeOfGoneFiles checks that an operation merges nothing if a file that it wrote has been removed, which
+// happens if a user aborts a rebase that contained the same file. Merging such a tree would remove the file from all
+// machines. The merge must be possible later. A file that a later operation removed must stay removed.
 func TestMergeOfGoneFiles(t *testing.T) {
 	t.Parallel()
 	type brings struct {
@@ -70,7 +70,8 @@ func TestMergeOfGoneFiles(t *testing.T) {
 	}
 }
 
-// TestMergeInParts checks that if several operations write the files of one merge, only the last operation merges.
+// TestMergeInParts checks that if several operations write the files of one merge, only the commit of the last
+// operation is a merge.
 func TestMergeInParts(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	subjectBytes = 200 // limit for a subject line
-	summaryBytes = 120 // limit for a summary in a list of several operations
-	listedPaths  = 100 // paths listed in the message of a commit of edits
+	subjectBytes = 200 // limit, in bytes, for a subject line
+	summaryBytes = 120 // limit, in bytes, for a summary in a list of operations
+	listedPaths  = 100 // maximum number of paths in the message of a commit of edits
 )
 
-// oneLine flattens text for a commit message: it replaces control characters and line ends with spaces and invalid
-// UTF-8 with U+FFFD, and truncates the text to limit bytes at a rune boundary.
+// oneLine converts text to one line for a commit message. It replaces control characters and line breaks with spaces,
+// and invalid UTF-8 with U+FFFD, and truncates the text to limit bytes at a rune boundary.
 func oneLine(s string, limit int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Map(func(r rune) rune {
@@ -34,12 +34,12 @@ func oneLine(s string, limit int) string {
 	return format.Cut(s, limit-len("…")) + "…"
 }
 
-// word flattens a verb, a name or an id like oneLine, but replaces spaces with underscores.
+// word converts a verb, name or id to one word. It is like oneLine, but replaces spaces with underscores.
 func word(s string) string {
 	return strings.ReplaceAll(oneLine(s, 128), " ", "_")
 }
 
-// opsMessage returns the message for a commit of operations. The package comment describes its layout.
+// opsMessage returns the message for a commit of operations. The package comment describes the layout.
 func opsMessage(ops []operation) string {
 	var b strings.Builder
 	if len(ops) == 1 {
@@ -115,7 +115,7 @@ func editMessage(changes []*change) string {
 	return fmt.Sprintf("%s: %d files\n\n%s%s", verb, len(changes), strings.Join(paths, "\n"), more) + editTrailer
 }
 
-// identityPart removes characters that Git does not allow in a name or address.
+// identityPart removes characters that Git does not allow in names and email addresses.
 func identityPart(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r == '<' || r == '>' {
@@ -138,7 +138,7 @@ const (
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 
-// agent returns the author of an agent's operations. The author of operations without an agent is the server.
+// agent returns the author of an agent's operations. If name is empty, that is the server.
 func (l *Log) agent(name string) string {
 	if identityPart(name) == "" {
 		return l.server()

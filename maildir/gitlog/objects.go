@@ -16,28 +16,27 @@ import (
 	"mailtree/maildir/gitlog/embedded"
 )
 
-// hash is the name of an object. The zero hash means no object.
+// hash is the name of an object. The zero hash means that there is no object.
 type hash = plumbing.Hash
 
-// Modes as they appear in tree objects. 0 means that the path has no entry.
+// Modes in tree objects. The mode is 0 if there is no entry at a path.
 const (
 	modeFile = 0o100644
 	modeExec = 0o100755
 	modeLink = 0o120000
 )
 
-// entry is an entry of a tree object. The zero entry means that the path has no entry.
+// entry is an entry of a tree object. The zero entry means that there is no entry at a path.
 type entry = embedded.Entry
 
-// blobHash returns the name of a blob. It is much faster than Git's own SHA-1 implementation, which also detects
-// collisions.
+// blobHash returns the name of a blob. It is much faster than the SHA-1 that Git uses, which also detects collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)
 	return hash(sum.Sum(nil))
 }
 
-// blobSum returns a hash that computes the name of a blob. The caller writes size bytes to it.
+// blobSum returns a hash that computes the name of a blob from the size bytes that the caller writes to it.
 func blobSum(size int64) hashing.Hash {
 	s := sha1.New()
 	fmt.Fprintf(s, "blob %d\x00", size)
@@ -72,9 +71,9 @@ func (g *gitProgram) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
-// readStepwise reads COMMIT:PATH if the path contains a line break. Requests to git cat-file are lines, and only Git
-// 2.38 or newer can separate them with NUL. So readStepwise looks up the object's hash in the folder that contains
-// the object.
+// readStepwise reads COMMIT:PATH if the path contains a line break. Each request to git cat-file is a line; only Git
+// 2.38 or newer can separate requests with NUL. Therefore, readStepwise finds the object's hash in the tree object of
+// its folder.
 func (g *gitProgram) readStepwise(kind, name string) ([]byte, error) {
 	commit, path, _ := strings.Cut(name, ":")
 	dir, base := splitPath(path)
@@ -97,7 +96,7 @@ func (g *gitProgram) readStepwise(kind, name string) ([]byte, error) {
 	return g.read(kind, found.Hash.String())
 }
 
-// readObject requests an object from git cat-file and reads the response.
+// readObject sends a request for an object to git cat-file and reads the response.
 func (o *process) readObject(kind, name string) ([]byte, error) {
 	if _, err := io.WriteString(o.stdin, name+"\n"); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (o *process) readObject(kind, name string) ([]byte, error) {
 	return data[:size:size], nil
 }
 
-// Close ends the commands that are still running. A later call starts them again.
+// Close ends the commands that are still running. Later calls start them again.
 func (g *gitProgram) Close() {
 	_ = g.objects.close()
 	_ = g.diffs.close()
@@ -142,8 +141,8 @@ func unixTime(text string) time.Time {
 }
 
 // entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in
-// bytes. Paths without an entry are left out. Each tree is read only once. The commit may be the zero hash. entries
-// returns the same errors as read.
+// bytes. Paths without an entry are omitted. Each tree object is read only once. The commit may be the zero hash.
+// entries returns the same errors as read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -181,7 +180,7 @@ func splitPath(path string) (dir, name string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// joined returns the path of a name in a folder. "" is the root.
+// joined returns the path of name in a folder; folder is "" for the root.
 func joined(folder, name string) string {
 	if folder == "" {
 		return name
@@ -193,13 +192,13 @@ func (g *gitProgram) changesOf(from, to string) ([]*change, error) {
 	return g.rawChanges(nil, "diff-tree", "-r", from, to)
 }
 
-// rawChanges returns the changes that a git command prints in raw format, for the wanted paths. If wanted is nil,
-// rawChanges returns all changes.
+// rawChanges runs a git command that prints changes in raw format, and returns the changes at the paths for which
+// wanted returns true. If wanted is nil, it returns all changes.
 func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (changes []*change, err error) {
 	var meta []byte
 	args = slices.Insert(args, 1, "--raw", "-z", "--no-renames", "--no-abbrev")
 	err = r.stream(func(record []byte) (err error) {
-		if len(meta) == 0 { // the path comes next
+		if len(meta) == 0 { // the next record is the path
 			meta = append(meta, record...)
 			return nil
 		}
@@ -215,8 +214,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange parses a change in raw format, or returns nil if the change does not concern a file. The format lists the
-// modes and hashes of all parents, and then the new mode and hash. readChange uses only the first parent.
+// readChange parses a change in raw format. It returns nil if the change does not concern a file. The format lists
+// the modes and hashes of all parents, and then the new mode and hash; readChange uses only the first parent.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
@@ -238,13 +237,13 @@ func fileEntry(mode, name string) entry {
 	return entry{}
 }
 
-// anyEntry returns the entry that a git command prints as a mode and a hash.
+// anyEntry returns the entry for a mode and a hash in the form that git commands print.
 func anyEntry(mode, name string) entry {
 	n, _ := strconv.ParseUint(mode, 8, 32)
 	return entry{Mode: uint32(n), Hash: plumbing.NewHash(name)}
 }
 
-// commitFor describes a commit to create. Author and Committer are identities "Name <mail>".
+// commitFor describes a commit to create. Author and Committer have the form "Name <mail>".
 type commitFor struct {
 	Author, Committer string
 	Written, Made     time.Time
@@ -252,13 +251,13 @@ type commitFor struct {
 	Merges            []string // additional parents of the commit
 }
 
-// reflog returns the text of the reflog line for the commit.
+// reflog returns the text of the reflog entry for the commit.
 func (c commitFor) reflog() string {
 	subject, _, _ := strings.Cut(c.Message, "\n")
 	return "commit: " + subject
 }
 
-// gitTime formats a time as in commits and reflogs. Git does not support times before 1970.
+// gitTime formats a time for commits and reflogs. Git does not support times before 1970.
 func gitTime(t time.Time) string {
 	return strconv.FormatInt(max(t.Unix(), 0), 10) + t.Format(" -0700")
 }

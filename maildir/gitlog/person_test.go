@@ -69,8 +69,8 @@ func TestOurPathWins(t *testing.T) {
 	tr.sound()
 }
 
-// TestRacyEntries checks that Git detects the change if a file is changed in the same second in which the index was
-// last written.
+// TestRacyEntries checks that Git notices a change to a file even if it happens in the same second in which the index
+// was last written.
 func TestRacyEntries(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -81,7 +81,7 @@ func TestRacyEntries(t *testing.T) {
 		tr.write(file, "two") // the same size, the same second
 		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
 		tr.flush()
-		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // very soon after the commit
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // written very soon after the commit
 	}
 	tr.send("last", "last")
 	tr.flush()
@@ -94,10 +94,10 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. Git must read the content of a file whose
-// entry has the same second as the index, and must trust the entry if the content is unchanged. Otherwise some
-// commands would refuse to touch the file, because they do not read its content themselves. For example, git revert
-// does not read it between reading the index and merging.
+// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. If an entry's time is in the same second as
+// the index, Git must read the content of the file, and must trust the entry if the content is unchanged. Otherwise,
+// commands that do not read the content themselves would refuse to change the file. One of them is git revert, which
+// does not read the content between reading the index and merging.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -114,7 +114,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 	tr.git("commit", "-qm", "by hand")
 	tr.git("add", "racy")
 	tr.git("commit", "-qm", "racy")
-	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // a change within one second
+	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // these files change within one second
 		tr.write(f, text)
 		at := second.Add(time.Millisecond)
 		tr.check(os.Chtimes(tr.path(f), at, at))
@@ -128,7 +128,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 			t.Errorf("%s: want %q:\n%s", f, want, out)
 		}
 	}
-	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes racy if it is unchanged
+	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes racy if racy is unchanged
 	tr.equal("status", tr.git("status", "--porcelain"), " M other") // other was smudged, or has a different ctime
 }
 
@@ -177,8 +177,8 @@ func TestBetweenTwoCommits(t *testing.T) {
 
 var byHand = flag.Int("gitlog.byhand", 10, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
 
-// TestBesideAPerson runs a loop in which a user commits other files, always with another change staged, while the Log
-// commits operations.
+// TestBesideAPerson checks that the Log can commit operations while a user repeatedly commits other files and always
+// has another change staged.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -246,7 +246,7 @@ func TestBesideAPerson(t *testing.T) {
 	t.Logf("%d commits by hand alongside %d operations in %s commits", commits.Load(), n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
 }
 
-// refused sends a message and checks that it cannot be committed at the moment.
+// refused sends a message and checks that it cannot be committed at present.
 func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")
@@ -261,7 +261,7 @@ func (t *repoTree) refused(id, mode, part string) {
 	}
 }
 
-// goesOn commits the operations that were refused before.
+// goesOn commits the operations that could not be committed before.
 func (t *repoTree) goesOn() {
 	t.Helper()
 	t.flush()
@@ -272,7 +272,7 @@ func (t *repoTree) goesOn() {
 func TestSpecialStates(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
-	// A merge with a conflict.
+	// There is a merge with a conflict.
 	tr.write("notes", "base")
 	tr.git("add", "notes")
 	tr.git("commit", "-qm", "base")
@@ -291,7 +291,7 @@ func TestSpecialStates(t *testing.T) {
 	tr.refused("m3", "waiting", "merge")
 	tr.git("commit", "-qm", "merged")
 	tr.goesOn()
-	// Conflicts without a merge.
+	// There are conflicts without a merge.
 	tr.write("notes", "stashed")
 	tr.git("stash", "-q")
 	tr.write("notes", "other")
@@ -303,7 +303,7 @@ func TestSpecialStates(t *testing.T) {
 	tr.git("commit", "-qm", "popped")
 	tr.git("stash", "drop", "-q")
 	tr.goesOn()
-	// Detached.
+	// HEAD is detached.
 	tr.git("checkout", "-q", "--detach")
 	tr.refused("m5", "detached", "git checkout main")
 	tr.git("checkout", "-q", "main")
@@ -314,7 +314,7 @@ func TestSpecialStates(t *testing.T) {
 func TestUnusableRepository(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
-	// No repository.
+	// There is no repository.
 	away := filepath.Join(inmemory.Dir(t), "away")
 	tr.check(os.Rename(tr.path(".git"), away))
 	tr.send("m6", "messages/m6")
@@ -324,7 +324,7 @@ func TestUnusableRepository(t *testing.T) {
 	tr.state("off", ".git folder is missing")
 	tr.check(os.Rename(away, tr.path(".git")))
 	tr.goesOn()
-	// A damaged index.
+	// The index is damaged.
 	tr.write(".git/index", "DIRC nonsense nonsense nonsense nonsense")
 	tr.send("m8", "messages/m8")
 	if err := tr.log.Flush(context.Background()); err == nil {
@@ -402,8 +402,8 @@ func TestForeignRepository(t *testing.T) {
 	tr.equal("branch", tr.git("symbolic-ref", "HEAD"), "refs/heads/trunk/x")
 }
 
-// TestOldIndexWrittenBack checks that nothing is lost if `git commit` reads the index before our move and writes it
-// back after the move.
+// TestOldIndexWrittenBack checks that nothing is lost if `git commit` reads the index before we move it and the
+// branch, and writes it back afterwards.
 func TestOldIndexWrittenBack(t *testing.T) {
 	t.Parallel()
 	for _, retried := range []bool{false, true} {
@@ -423,7 +423,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 				tr.git("commit", "-qm", "by hand")
 				tr.equal("files", tr.git("ls-tree", "-r", "--name-only", "HEAD", "messages/"), "messages/m1\nmessages/m2")
 			}
-			tr.run() // Run repeats the check on its own
+			tr.run() // Run repeats the check without being asked
 			tr.until("put back", func() bool { return tr.git("status", "--porcelain") == "" })
 			tr.flush()
 			tr.sound()
@@ -433,7 +433,7 @@ func TestOldIndexWrittenBack(t *testing.T) {
 	}
 }
 
-// TestWayBack checks that the command in State's reason returns to the recorded branch and keeps uncommitted files,
+// TestWayBack checks that the command that State suggests checks out the recorded branch and keeps uncommitted files,
 // even if the branch's name must be quoted for a shell.
 func TestWayBack(t *testing.T) {
 	t.Parallel()

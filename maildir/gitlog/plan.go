@@ -13,17 +13,18 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// change is the change that a commit makes at a path.
+// change is the change to a path that a commit makes.
 type change struct {
 	path     string
-	old, new entry         // in HEAD; in the new commit
-	seen     tree.FileStat // state of the file on disk, if it equals new and its times would reveal a later change
-	data     []byte        // content of new if an operation recorded it; otherwise the blob is already written
-	gone     bool          // there is no file on disk
-	skipped  string        // why the file on disk cannot be committed; new then equals old
+	old, new entry         // the entries in HEAD and in the new commit
+	seen     tree.FileStat // state of the file on disk, if it is the same as new and its times would show a change
+	data     []byte        // content of new if an operation recorded it; otherwise, the blob has already been written
+	gone     bool          // the file does not exist on disk
+	skipped  string        // why the file on disk cannot be committed; if set, new is the same as old
 }
 
-// see records the state of the file on disk. The caller must have obtained the state before it read the file.
+// see stores the state of the file on disk, unless the file changed so recently that a later change might not show.
+// The caller must have obtained the state before it read the file.
 func (c *change) see(st tree.FileStat) {
 	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
 		c.seen = st
@@ -32,18 +33,18 @@ func (c *change) see(st tree.FileStat) {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the tree of the next commit: HEAD's tree, except at the named paths. There it contains the files that
-// operations wrote, or the current content on disk.
+// plan is the tree of the next commit. It is the tree of HEAD, except at the named paths, where it contains the files
+// that operations wrote, or the current files on disk.
 type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
-	to      objects              // receives the files that are read; may be nil
-	written map[string]operation // the last operation that lists a path, if it recorded what it wrote there
+	to      objects              // receives the files that are read from disk; may be nil
+	written map[string]operation // by path: the last operation that lists the path, if it recorded the path's content
 	apart   []string             // paths for another commit, such as an operation's file that a user changed later
-	rest    []string             // edits beyond the commit's limit
-	folders map[string]bool      // the folders of the paths
-	sizes   map[string]int       // bytes of the folders' tree objects in HEAD
+	rest    []string             // edits beyond the limit of the commit
+	folders map[string]bool      // folders that contain named paths
+	sizes   map[string]int       // sizes, in bytes, of these folders' tree objects in HEAD
 	changes map[string]*change
 }
 
@@ -58,8 +59,8 @@ func newPlan(r *repository, base hash, to objects) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It leaves out the run-time folder and any path that Git does not allow (in .git, or
-// with ".."). If most is not 0, it adds at most that many paths and records the others in rest.
+// name adds paths to the plan. It omits paths in the run-time folder, and paths that Git does not allow (in .git, or
+// with ".."). If most is not 0, it adds at most that many paths and stores the others in rest.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)
@@ -73,7 +74,7 @@ func (p *plan) name(paths []string, most int) {
 	}
 }
 
-// named returns a path in the form that the plan uses. "" is the root.
+// named converts a path to the form that the plan uses, where "" is the root.
 func named(path string) string {
 	if path = strings.Trim(path, "/"); path == "." {
 		return ""
@@ -123,7 +124,7 @@ func (p *plan) sorted() []*change {
 	return all
 }
 
-// loadOne reads the path of a change on disk.
+// loadOne reads the file at the path of a change from disk.
 func (p *plan) loadOne(c *change) error {
 	st, err := p.files.Stat(c.path)
 	made := entry{}
@@ -155,7 +156,7 @@ func (p *plan) loadOne(c *change) error {
 	return nil
 }
 
-// modeOf returns Git's mode for a file or link with the given state.
+// modeOf returns Git's mode for the file or link with the given state.
 func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	executable := st.Mode&0o100 != 0
 	if !p.repo.config.fileMode {
@@ -170,12 +171,12 @@ func (p *plan) modeOf(c *change, st tree.FileStat) uint32 {
 	return modeFile
 }
 
-// transient reports whether an error is a temporary system fault and not a fault in the file (tree.FaultOf).
+// transient reports whether an error is a temporary system fault, rather than a fault of the file (tree.FaultOf).
 func transient(err error) bool {
 	return errors.As(err, new(unix.Errno)) && tree.FaultOf(err) == tree.FaultMachine
 }
 
-// ifTransient returns err if it is transient, otherwise nil.
+// ifTransient returns err if it is transient, and nil otherwise.
 func ifTransient(err error) error {
 	if transient(err) {
 		return err
@@ -183,16 +184,16 @@ func ifTransient(err error) error {
 	return nil
 }
 
-// differing returns the changes that differ from HEAD, sorted by path.
+// differing returns the changes whose new entry differs from HEAD, sorted by path.
 func (p *plan) differing() []*change {
 	all := p.sorted()
 	return slices.DeleteFunc(all, func(c *change) bool { return !c.differs() })
 }
 
-// differsAt reports whether the plan's path differs from HEAD.
+// differsAt reports whether the plan differs from HEAD at the path.
 func (p *plan) differsAt(path string) bool {
 	return p.changes[path] != nil && p.changes[path].differs()
 }
 
-// addsAt reports whether the plan adds a path that is not in HEAD.
+// addsAt reports whether the plan contains the path but HEAD does not.
 func (p *plan) addsAt(path string) bool { return p.differsAt(path) && p.changes[path].old == (entry{}) }

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestPruneAtEveryStep checks that no part of a commit is lost if a user runs git gc --prune=now, or parts of it, at
-// any step of the commit.
+// TestPruneAtEveryStep checks that no part of a commit is lost if a user runs `git gc --prune=now`, or one of the
+// commands that it runs, at any step of the commit.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -36,18 +36,18 @@ func TestPruneAtEveryStep(t *testing.T) {
 				tr.log.step = func(s string) {
 					if s == step && !reached {
 						reached = true
-						tr.tryGit("gc", "-q", "--prune=now") // fails while we hold a lock
+						tr.tryGit("gc", "-q", "--prune=now") // this fails while we hold a lock
 						tr.tryGit("repack", "-a", "-d", "-q")
 						tr.tryGit("prune", "--expire=now")
 					}
-					if s == "index moved" { // the commit is complete before the branch moves
+					if s == "index moved" { // before the branch moves, the commit must be complete
 						sum, err := os.ReadFile(tr.path(".git/refs/heads/main.lock"))
 						tr.check(err)
 						tr.have([]string{strings.TrimSpace(string(sum)) + "^{tree}"})
 					}
 				}
 				if step == "built" {
-					_ = tr.log.Flush(context.Background()) // a prune at this moment may remove git fast-import's file
+					_ = tr.log.Flush(context.Background()) // may fail: a prune may remove a file of git fast-import
 				}
 				tr.flush()
 				if !reached {

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// publication moves the branch and the index together to a new commit. It follows Git's own protocol, in this order:
+// publication moves the branch and the index together to a new commit. It uses Git's own locks, in this order:
 //
 //  1. the next index, lock and mark are staged, and made durable with all objects (objects);
 //  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
@@ -24,23 +24,23 @@ import (
 //  5. the index is renamed into place, and the branch is moved; index.lock is released a
 //     moment later.
 //
-// The order in step 5 and the delay matter, because `git commit` reads HEAD, then the index, and only then takes
-// index.lock. If the branch moved first, `git commit` could read the new branch and the old index, and its commit
-// would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its commit
-// fails with "cannot lock ref". Before it fails, however, it would write the old index back. Therefore index.lock is
-// kept for longer than a commit needs between reading the index and locking it. If that was too short, heal finds the
-// old index.
+// The order and the delay in step 5 are important, because `git commit` reads HEAD, then the index, and only then
+// takes index.lock. If we moved the branch first, `git commit` could read the new branch and the old index, and its
+// commit would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its
+// commit fails with "cannot lock ref". However, it would write the old index back before it fails. Therefore, we keep
+// index.lock for longer than a commit needs between reading the index and locking it. If that was too short, heal
+// detects the old index.
 //
-// A kill during step 5 leaves index.lock behind, and Git refuses to commit until repair has finished the move.
+// If we are killed during step 5, index.lock remains, and Git refuses to commit until repair has finished the move.
 type publication struct {
 	repo   *repository
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState // the index from which ours was built
+	base   indexState // the index that ours is based on
 	next   indexState // our index, at .git/index
 	locked bool       // index.lock is ours
-	ref    refLock    // nil if HEAD and the branch are not locked
+	ref    refLock    // nil unless HEAD and the branch are locked
 	step   func(string)
 }
 
@@ -51,8 +51,8 @@ var (
 
 // run publishes the commit. After an error other than errMade, the caller must call abandon. errMoved means that the
 // branch or the index changed in the meantime, and the commit must be built again. A *hold means that another program
-// kept a lock. errMade means that the index moved, and perhaps the branch too. In that case, repair must finish the
-// move before anything else happens.
+// kept a lock. errMade means that the index, and perhaps the branch, has already moved. In that case, repair must
+// finish the move before anything else is done.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -92,8 +92,8 @@ func (p *publication) stage() error {
 	return p.repo.syncStaged()
 }
 
-// reserve takes index.lock before the commit is built, so that no other program can start a commit. This is needed if
-// a user commits so often that our commits cannot become durable in between.
+// reserve takes index.lock before the commit is built, so that no other program can start a commit. This is necessary
+// if a user commits so often that there is not enough time between two commits to make ours durable.
 func (p *publication) reserve(ctx context.Context) error {
 	if err := p.stage(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (p *publication) reserve(ctx context.Context) error {
 		return err
 	}
 	p.step("reserved")
-	return p.repo.rest(ctx) // a command that just wrote the index may be about to move HEAD
+	return p.repo.rest(ctx) // a command that has just written the index may be about to move HEAD
 }
 
 // sameHead returns errMoved if HEAD or the branch has changed since the commit was built.
@@ -130,7 +130,7 @@ func (p *publication) unchanged() error {
 	return err
 }
 
-// lockIndex takes index.lock unless we hold it already. It waits for up to lockPatience.
+// lockIndex takes index.lock unless we already hold it. It retries for up to lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
 	deadline := time.Now().Add(lockPatience)
 	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {
@@ -156,9 +156,9 @@ const (
 	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
 )
 
-// rest waits for a moment if another program has just written the index. Between writing the index and moving HEAD,
-// Git's own commands (commit, merge, checkout) hold no lock, and would fail if the branch moved. rest checks only a
-// few times, so that no program can delay the audit indefinitely.
+// rest waits for a moment if another program has just written the index. Git's own commands (commit, merge, checkout)
+// hold no lock between writing the index and moving HEAD, and fail if the branch moves in the meantime. rest checks
+// only a few times, so that no program can delay our commits indefinitely.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -174,11 +174,11 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age at which another program's lock is treated as abandoned. We never remove such a lock.
+// staleLock is the age at which another program's lock counts as abandoned. We never remove such a lock.
 const staleLock = 10 * time.Minute
 
-// staleLocks returns a *hold if another program has left a lock behind. Locks from our own killed runs are repaired
-// by the next run.
+// staleLocks returns a *hold if another program has left a lock behind. The next run removes locks from our own
+// killed runs.
 func (r *repository) staleLocks(at head) error {
 	m, err := r.readMark()
 	if err != nil {
@@ -225,28 +225,27 @@ func (p *publication) finish() error {
 		return errors.Join(errMade, err)
 	}
 	p.step("durable")
-	if !r.leftHeadLock() { // otherwise repair needs the mark
-		_ = r.unstage() // another program may hold the locks by now; repair finds any files that remain
+	if !r.leftHeadLock() { // if HEAD.lock is left, repair needs the mark
+		_ = r.unstage() // another program may hold the locks by now; repair removes any files that remain
 	}
 	return nil
 }
 
-// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. The lock may be another
-// program's. It is ours if update-ref could not remove it, because the folder was moved away for a moment.
+// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. Either the lock is another
+// program's, or update-ref could not remove its own lock because the folder was moved away for a moment.
 func (r *repository) leftHeadLock() bool {
 	_, err := os.Lstat(r.path("HEAD.lock"))
 	return err == nil
 }
 
-// index.lock is kept for lockAfter after the move, plus lockPerEntry for each index entry. Between reading the index
-// and locking it, `git commit` stats every file in it.
+// After a move, index.lock is kept for lockAfter plus lockPerEntry for each index entry, because `git commit` stats
+// every file in the index between reading and locking it.
 const (
 	lockAfter    = 10 * time.Millisecond
 	lockPerEntry = 100 * time.Nanosecond
 )
 
-// abandon releases the locks and leaves everything as it was. If a lock cannot be removed, the mark is kept for
-// repair.
+// abandon releases the locks and changes nothing else. If a lock cannot be removed, the mark is kept for repair.
 func (p *publication) abandon() {
 	if p.ref != nil {
 		_ = p.ref.Close()
@@ -260,7 +259,7 @@ func (p *publication) abandon() {
 	}
 }
 
-// updateRef is a running git update-ref that has locked HEAD and a branch. It writes the reflogs of both.
+// updateRef is a running git update-ref that has locked HEAD and a branch. It also writes the reflogs of both.
 type updateRef struct {
 	process
 	cancel context.CancelFunc
@@ -302,7 +301,7 @@ func (l *updateRef) Move() error {
 	return errors.Join(l.say("commit\n", "commit: ok"), l.Close())
 }
 
-// say sends commands and waits for the answer. If it returns an error, the program has ended.
+// say sends commands and waits for the answer. After an error, the program has ended.
 func (l *updateRef) say(commands, answer string) error {
 	_, err := io.WriteString(l.stdin, commands)
 	for line := ""; err == nil && line != answer+"\n"; {

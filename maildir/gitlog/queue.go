@@ -8,36 +8,36 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// queue contains the operations and edits that are waiting for a commit. It is guarded by Log.mu.
+// queue contains the operations and edits that are waiting to be committed. It is guarded by Log.mu.
 type queue struct {
 	records   []record
-	recorded  uint64 // total number of records added
-	finished  uint64 // total number of records committed
+	recorded  uint64 // total number of records that have been added
+	finished  uint64 // total number of records that have been committed
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
-	cut       bool                // the last commit of edits did not have room for all files below its folders
+	cut       bool                // the last commit of edits omitted files in its folders, because of mostEdits
 	firstEdit time.Time
 	lastEdit  time.Time
-	next      time.Time // no commit before this time, to limit the cost
-	retry     time.Time // no commit before this time, after a failure
-	look      time.Time // when to check that the last commits were not undone; zero: no check is due
+	next      time.Time // do not commit before this time, to limit the load
+	retry     time.Time // do not commit before this time, because a commit failed
+	look      time.Time // when to check that our last commits were not undone; zero if no check is due
 	failures  int
-	held      int // bytes of the records' contents
+	held      int // total size, in bytes, of the contents that the records contain
 }
 
 type record struct {
 	ops  []writer.Op
 	done func()
 	base hash // the newest commit known at the time of recording
-	held int  // bytes of the operations' contents
+	held int  // total size, in bytes, of the contents that the operations contain
 }
 
-// maxHeld limits the size, in bytes, of the contents that wait for a commit, for example during a long merge. Above
-// maxHeld, the queue drops contents, and the commit uses the files on disk instead.
+// maxHeld is the maximum total size, in bytes, of the contents in the queue, which may grow, for example, during a
+// long merge. Above that size, the queue drops the contents, and commits use the files on disk instead.
 const maxHeld = 32 << 20
 
-// maxOps and maxPaths limit a round, so that a long merge is not committed all at once.
+// maxOps and maxPaths limit the size of a round, so that a long merge is not committed all at once.
 const (
 	maxOps   = 5000
 	maxPaths = 50000
@@ -59,7 +59,7 @@ func (q *queue) record(ops []writer.Op, done func(), base hash, now time.Time) {
 	q.recorded++
 }
 
-// contents returns the number of bytes that operations wrote.
+// contents returns the total size, in bytes, of the contents that operations wrote.
 func contents(ops []writer.Op) (n int) {
 	for _, op := range ops {
 		for _, p := range op.Paths {
@@ -79,7 +79,7 @@ func (q *queue) edited(paths []string, now time.Time) {
 	}
 }
 
-// waitingEdits returns the number of edits that are not in a commit yet.
+// waitingEdits returns the number of edits that have not been committed yet.
 func (q *queue) waitingEdits() int { return len(q.edits) + len(q.flight) }
 
 func (q *queue) pending() int {
@@ -90,7 +90,7 @@ func (q *queue) pending() int {
 	return n
 }
 
-// nextRecords returns the records for the next commit. They stay in the queue.
+// nextRecords returns the records for the next commit. It does not remove them from the queue.
 func (q *queue) nextRecords() []record {
 	ops, paths := 0, 0
 	for n, r := range q.records {
@@ -116,7 +116,7 @@ func (q *queue) pop(n int, now time.Time) {
 	q.firstOp = now
 }
 
-// due returns the time of the next commit, and false if nothing is waiting.
+// due returns the time at which the next commit is due. The result pending is false if nothing is waiting.
 func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	take := func(t time.Time) {
 		if !pending || t.Before(at) {
@@ -140,8 +140,8 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 	return at, pending
 }
 
-// restUntil returns the time at which edits are due. They are due once they have been unchanged for cfg.Quiet or
-// waiting for cfg.Longest, or immediately if they fill a commit.
+// restUntil returns the time at which edits are due. They are due when nothing has changed for cfg.Quiet, when they
+// have been waiting for cfg.Longest, or at once if there are enough for a full commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit
@@ -157,7 +157,7 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the edits for a commit, starting with the first paths in sorted order. They are in flight until
+// startEdits returns the edits for a commit, which are the first paths in sorted order. They are in flight until
 // endEdits is called.
 func (q *queue) startEdits(now time.Time) []string {
 	paths := slices.Sorted(maps.Keys(q.edits))
@@ -171,7 +171,7 @@ func (q *queue) startEdits(now time.Time) []string {
 	return paths
 }
 
-// leaveRest puts edits beyond a commit's limit back into the queue.
+// leaveRest returns edits beyond the limit of a commit to the queue.
 func (q *queue) leaveRest(paths []string) {
 	for _, path := range paths {
 		q.edits[path] = struct{}{}
@@ -179,7 +179,7 @@ func (q *queue) leaveRest(paths []string) {
 	q.cut = len(paths) > 0
 }
 
-// ofOperations returns the paths in the waiting operations.
+// ofOperations returns the paths that the waiting operations list.
 func (q *queue) ofOperations() map[string]struct{} {
 	all := map[string]struct{}{}
 	for _, r := range q.records {
@@ -192,14 +192,13 @@ func (q *queue) ofOperations() map[string]struct{} {
 	return all
 }
 
-// putOff delays an edit, regardless of how long it has been waiting.
+// putOff delays an edit, no matter how long it has been waiting.
 func (q *queue) putOff(path string, now time.Time) {
 	q.edits[path] = struct{}{}
 	q.firstEdit, q.lastEdit = now, now
 }
 
-// endEdits records that the edits are no longer in flight. If they were not committed, it puts them back into the
-// queue.
+// endEdits ends the commit of the edits in flight. If they were not committed, it returns them to the queue.
 func (q *queue) endEdits(committed bool, now time.Time) {
 	if !committed {
 		if len(q.edits) == 0 {
@@ -223,8 +222,8 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded records the duration of a round. It delays the next round so that rounds take up a tenth of the time. The
-// delay is shorter if the next round would otherwise not end within longestBehind.
+// succeeded records that a round has succeeded, and how long it took. It delays the next round so that rounds take up
+// a tenth of the time. The delay is shorter if the next round would otherwise end later than longestBehind allows.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

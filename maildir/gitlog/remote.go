@@ -18,29 +18,29 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Our own refs. They protect the objects that they refer to from a prune.
+// Our own refs. They protect the objects that they refer to from `git prune`.
 const (
-	remoteRef  = "refs/mailtree/remote"  // the shared branch as last fetched or pushed
-	claimsRef  = "refs/mailtree/claims"  // the list of claims as last fetched or pushed
-	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree reflects
+	remoteRef  = "refs/mailtree/remote"  // the shared branch when it was last fetched or pushed
+	claimsRef  = "refs/mailtree/claims"  // the list of claims when it was last fetched or pushed
+	claimedRef = "refs/mailtree/claimed" // the list of claims that the tree matches
 )
 
 const (
 	remoteName  = "origin"
-	remoteLimit = 10 * time.Minute // time limit for one fetch or push
-	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; a stop of the server waits for it
-	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command; a busy machine needs it
+	remoteLimit = 10 * time.Minute // time limit for a fetch or push
+	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; the end of the server waits for it
+	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command on a busy machine
 	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size, in bytes, of the files that a merge writes, or of a joined project
-	mostMemory  = 512 << 10        // KiB for a git command that compares remote commits: mostCrossed files take 300 MiB
-	mostSaid    = 64 << 10         // bytes of a git command's output to keep
+	mostMemory  = 512 << 10        // KiB of memory for comparing remote commits; mostCrossed files take 300 MiB
+	mostSaid    = 64 << 10         // maximum number of bytes to keep of a git command's output
 )
 
 // remoteCommand returns a git command that talks to another repository. Unlike all other commands, it uses the user's
 // configuration and environment, for credentials and proxies. It runs no hook, has no terminal, and runs no program
-// to prompt the user (an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS). It uses only
-// protocols for which Git needs no helper from the configuration.
+// that prompts the user: an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS. It uses only
+// protocols for which Git needs no configured helper.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
@@ -55,16 +55,16 @@ func remoteCommand(ctx context.Context, program, git string, args ...string) *ex
 		return slices.Contains(placeVariables, name)
 	})
 	c.Env = append(c.Env, "GIT_DIR=.", "LC_ALL=C", "LANGUAGE=", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=",
-		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // for Git Credential Manager, which would open windows
+		"SSH_ASKPASS_REQUIRE=never", "GCM_INTERACTIVE=never", // keeps Git Credential Manager from opening windows
 		"GIT_ALLOW_PROTOCOL=file:ssh:https:git", "GIT_NO_LAZY_FETCH=1")
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // setsid also creates a process group
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // this also creates a process group
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGTERM) }
 	c.WaitDelay = remoteDrain
 	return c
 }
 
-// placeVariables lists the environment variables that tell Git where its repository and configuration are, as printed
-// by `git rev-parse --local-env-vars`.
+// placeVariables lists the environment variables that determine Git's repository and configuration, as printed by
+// `git rev-parse --local-env-vars`.
 var placeVariables = []string{
 	"GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_OBJECT_DIRECTORY", "GIT_DIR",
 	"GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_GRAFT_FILE", "GIT_INDEX_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE",
@@ -104,7 +104,7 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	if err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, and a process that it started still holds its output
+	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, but a process it started still has its output open
 		err = nil
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *Log) remote(ctx context.Context) (repo *repository, at head, program st
 	return repo, at, program, unavailable(err)
 }
 
-// reach is like remote, but for a command that does not need the branch.
+// reach is like remote, but for commands that do not need the branch.
 func (l *Log) reach(ctx context.Context) (repo *repository, program string, err error) {
 	if l.Origin() == "" {
 		return nil, "", history.ErrNoRemote
@@ -208,14 +208,14 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 	return rewritten, err
 }
 
-// lacks reports whether git fetch says that a ref is missing from the other repository.
+// lacks reports whether git fetch failed because a ref is missing from the other repository.
 func lacks(err error, ref string) bool {
 	var e *gitError
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
 }
 
-// ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes a
-// lock or a damaged file left behind by a power failure, or by a git command that outlived its server.
+// ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes any
+// lock or damaged file that was left behind by a power failure, or by a git command that outlived its server.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -228,7 +228,7 @@ func (r *repository) ownRef(name string) (hash, error) {
 }
 
 // fetch fetches a branch into remoteRef and, if claims is set, the list of claims into claimsRef. If branch is "", it
-// fetches only the list. The fetched objects are verified and durable.
+// fetches only the list. When it returns, the fetched objects are verified and durable.
 func (r *repository) fetch(program, branch string, claims bool) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
 		"--no-auto-maintenance", "--refmap=", "--", remoteName}
@@ -261,10 +261,10 @@ func (l *Log) Push(ctx context.Context) error {
 	return repo.setRef(remoteRef, at.commit)
 }
 
-// isBehind reports whether git push says that the remote branch moved, perhaps during the push.
+// isBehind reports whether git push failed because the remote branch has moved, perhaps during the push.
 func isBehind(said string) bool {
 	if strings.Contains(said, "Unable to create") && !strings.Contains(said, "File exists") {
-		return false // no process has the lock: the remote disk is full, or we may not write there
+		return false // no process holds the lock: the remote disk is full, or we have no write permission there
 	}
 	for _, sign := range []string{"(fetch first)", "(non-fast-forward)", "(stale info)", "cannot lock ref", "failed to update ref",
 		"incorrect old value"} {
@@ -275,7 +275,7 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push says that a hook or rule on the host refuses the ref permanently, from every
+// isDeclined reports whether git push failed because a hook or rule on the host permanently refuses the ref from any
 // user.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
@@ -335,7 +335,7 @@ func name(h hash) string {
 	return h.String()
 }
 
-// compare fills in the merge input for two different commits.
+// compare fills in the merge input if the two commits differ.
 func (r *repository) compare(m *history.MergeInput) error {
 	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
 	var exit *exec.ExitError
@@ -371,14 +371,14 @@ func (r *repository) compare(m *history.MergeInput) error {
 	return err
 }
 
-// within returns a view of the repository whose commands may each use at most memory KiB of memory.
+// within returns a view of the repository whose commands may each use up to memory KiB of memory.
 func (r *repository) within(memory int) *repository {
 	view := *r
 	view.memory = memory
 	return &view
 }
 
-// aheadBehind returns the number of commits that are only in ours, and the number that are only in theirs.
+// aheadBehind returns the number of commits that only ours contains, and the number that only theirs contains.
 func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
 	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
 	if err == nil {
@@ -411,8 +411,8 @@ func crossing(e entry) merge.Entry {
 	return merge.Entry{Mode: e.Mode, Hash: e.Hash.String()}
 }
 
-// Touched implements history.Remote. It ignores the changes that a merge commit itself makes, but counts those in the
-// commits that it merges.
+// Touched implements history.Remote. It ignores changes made in merge commits themselves, but not those in the merged
+// commits.
 func (l *Log) Touched(ctx context.Context, base, tip string) (map[string]time.Time, error) {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -453,7 +453,7 @@ func (r *repository) fits(hashes []string) error {
 	}
 	bytes := 0
 	for _, size := range strings.Fields(string(out)) {
-		n, _ := strconv.Atoi(size) // a missing object causes an error when it is read
+		n, _ := strconv.Atoi(size) // if an object is missing, reading it later reports the error
 		if bytes += n; bytes > mostBytes {
 			return history.ErrTooMany
 		}

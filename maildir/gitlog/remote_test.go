@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// TestRemoteConfiguration checks that fetch and push use the user's ssh command, run no hook, and start no helper
-// that a URL specifies.
+// TestRemoteConfiguration checks that fetch and push use the user's ssh command, run no hooks, and start no helper
+// program that a URL specifies.
 func TestRemoteConfiguration(t *testing.T) {
 	t.Parallel()
 	dir, bare := t.TempDir(), filepath.Join(t.TempDir(), "mail.git")
@@ -73,7 +73,7 @@ func TestRemoteConfiguration(t *testing.T) {
 	}
 }
 
-// TestRemoteAsksNobody checks that no program from the environment or the configuration asks for a password.
+// TestRemoteAsksNobody checks that no program in the environment or the configuration is run to ask for a password.
 func TestRemoteAsksNobody(t *testing.T) {
 	home := t.TempDir()
 	asked := filepath.Join(home, "asked")
@@ -102,7 +102,8 @@ func TestRemoteAsksNobody(t *testing.T) {
 	}
 }
 
-// TestRemoteHangs checks that the user's own ssh command has no terminal for prompts, and ends when the fetch ends.
+// TestRemoteHangs checks that the user's ssh command has no terminal on which to prompt, and ends when the fetch
+// ends.
 func TestRemoteHangs(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -149,8 +150,8 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-// TestIsBehind checks that isBehind returns true if another push holds a lock, which means that the other push was
-// first. It must return false if a lock cannot be created.
+// TestIsBehind checks that isBehind returns true if a lock exists, which means that another push was first. It must
+// return false if the lock cannot be created for another reason.
 func TestIsBehind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
@@ -162,8 +163,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused immediately,
-// while Git is still writing it.
+// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused at once, while
+// Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -202,7 +203,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a few objects that represent 10^10 files are refused before they fill the memory.
+// TestTreeBomb checks that a tree of a few objects that represents 10^10 files is refused before it fills the memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -214,7 +215,8 @@ func TestTreeBomb(t *testing.T) {
 	}
 }
 
-// TestHistoryBomb checks that commits that repeatedly create and remove 10^5 files are refused after a few commits.
+// TestHistoryBomb checks that a history in which commits repeatedly create and remove 10^5 files is refused after a
+// few commits.
 func TestHistoryBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -229,8 +231,8 @@ func TestHistoryBomb(t *testing.T) {
 	}
 }
 
-// TestRemoteLeavesChild checks that a command counts as successful even if a process that it started still holds its
-// output.
+// TestRemoteLeavesChild checks that a command counts as successful even if a process that it started keeps its output
+// open.
 func TestRemoteLeavesChild(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git")

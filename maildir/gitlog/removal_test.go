@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestRemovedByHand checks that a commit that only removes files is called a removal, both in Git and in the history
-// entries. A commit with both removals and other edits is called an edit. Commits from an older version are read in the
-// same way.
+// TestRemovedByHand checks that a commit that only removes files is shown as a removal, both in Git and in the
+// entries of the history. A commit that also contains other edits must be shown as an edit. The same must apply to
+// commits by an older version.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

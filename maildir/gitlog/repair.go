@@ -10,10 +10,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// repair finishes or undoes the work that a killed run left under Git's locks. It does not touch other programs'
-// locks.
+// repair finishes or undoes the work that a killed run left unfinished while it held Git's locks. It never removes
+// other programs' locks.
 //
-// The states it finds, and what it does:
+// The possible states, and what repair does:
 //
 //	<ref>.lock contains our commit                                     removes it, and an empty HEAD.lock
 //	our index is in place, index.lock is ours, the branch is unmoved   moves the branch to our commit
@@ -66,12 +66,12 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	return syncAll(r.git, m.Branch, "index")
 }
 
-// leftHead is the age at which an empty HEAD.lock next to our mark is treated as ours.
+// leftHead is the age at which an empty HEAD.lock next to our mark counts as ours.
 const leftHead = 15 * time.Second
 
-// freeHead removes a HEAD.lock that our update-ref left behind although it released the lock on the branch. It cannot
-// be distinguished from the lock of a user's command, which exists for milliseconds. Therefore, freeHead returns a
-// *hold until the lock has existed for leftHead. Until then, the mark stays.
+// freeHead removes a HEAD.lock that our update-ref left behind although it released the lock on the branch. Such a
+// lock looks like the lock of a user's command, which exists for only milliseconds. Therefore, freeHead returns a
+// *hold until the lock has existed for leftHead. Until then, the mark is kept.
 func (r *repository) freeHead(m *mark) error {
 	if m.New == m.Old {
 		return nil
@@ -88,15 +88,15 @@ func (r *repository) freeHead(m *mark) error {
 	return tree.IgnoreGone(os.Remove(r.path("HEAD.lock")))
 }
 
-// repairRef finishes the move of the branch if the index has moved, and removes the locks that a killed update-ref or
-// embedded engine left behind. The HEAD.lock of update-ref is empty, and is taken after the lock on the branch. The
-// HEAD.lock of the embedded engine is a link to lockStage.
+// repairRef finishes the move of the branch if the index has moved. It also removes the locks that a killed
+// update-ref or a killed embedded engine left behind. Update-ref's HEAD.lock is empty, and is created after the lock
+// of the branch. The embedded engine's HEAD.lock is a link to lockStage.
 func (r *repository) repairRef(m *mark) error {
-	if m.New == m.Old { // our move did not touch the branch, so its lock is a user's
+	if m.New == m.Old { // we did not want to move the branch, so its lock is not ours
 		return nil
 	}
 	b, err := readSmall(r.path("HEAD.lock"))
-	if err == nil && m.Lock != "" && string(b) == m.Lock { // it is the embedded engine's
+	if err == nil && m.Lock != "" && string(b) == m.Lock { // the lock is the embedded engine's
 		err = os.Remove(r.path("HEAD.lock"))
 	}
 	if transient(err) {

@@ -10,24 +10,24 @@ import (
 	"mailtree/maildir/gitlog/embedded"
 )
 
-// repository is a view of a .git folder for one batch. Each batch opens its own, so that a user's changes take effect
-// immediately. The caller that opens a repository must close it.
+// repository is a .git folder, opened for one batch. Each batch opens the folder again, so that a user's changes take
+// effect immediately. A repository must be closed after use.
 type repository struct {
 	dir     string // the work tree
 	git     string // its .git folder
 	ctx     context.Context
-	program func() (string, error) // finds Git
+	program func() (string, error) // finds the git program
 	config  settings
 	mem     *memory
-	owns    bool // makeOwn has run
-	memory  int  // memory limit for its commands in KiB; 0: no limit
-	low     bool // its commands may take a long time, run at low priority, and make their output durable
+	owns    bool // makeOwn has been called
+	memory  int  // memory limit, in KiB, for each of its commands; 0: no limit
+	low     bool // its commands may take a long time, run at low priority, and write durably
 
 	engine
 	embedded bool // the engine is builtIn
 }
 
-// newRepository returns the tree's repository without checking that it exists.
+// newRepository returns the tree's repository, without checking whether it exists.
 func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	r := &repository{
 		dir: l.cfg.Dir, git: filepath.Join(l.cfg.Dir, ".git"), ctx: ctx, program: l.git, mem: mem,
@@ -41,8 +41,8 @@ func (l *Log) newRepository(ctx context.Context, mem *memory) *repository {
 	return r
 }
 
-// openRepository returns the tree's repository if we can write to it. If there is no such repository, the error is a
-// *hold.
+// openRepository returns the tree's repository, after checking that we can write to it. If it is missing or unusable,
+// the error is a *hold.
 func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, error) {
 	r := l.newRepository(ctx, mem)
 	fi, err := os.Lstat(r.git)
@@ -60,7 +60,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 		return nil, noHead(err)
 	}
 	config, err := readSmall(r.path("config"))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) { // we may be unable to write to this repository
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // we may lack permission to write to this repository
 		return nil, err
 	}
 	r.config = readSettings(config)
@@ -71,10 +71,10 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	return r, nil
 }
 
-// memory is the state that is kept from batch to batch. Its size is bounded.
+// memory is the state that is kept between batches. Its size is limited.
 type memory struct {
-	level     state       // index and HEAD when they were last seen to contain our last commits
-	own       []ownCommit // our last commits, oldest first, until nothing can undo them
+	level     state       // index and HEAD when they were last known to contain our last commits
+	own       []ownCommit // our last commits, oldest first, as long as a git command may undo them
 	postponed string      // the commit of a postponed merge: see findIncompleteMerge
 }
 

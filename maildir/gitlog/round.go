@@ -6,30 +6,30 @@ import (
 )
 
 // A round is a batch that is committed in one move of the branch. If a round has up to singles operations, and their
-// trees are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise each agent gets
-// one commit. The reason is that every commit rewrites the trees above its paths, and these trees grow with the
-// number of messages per day.
+// trees are smaller than singleTrees bytes in total, each operation gets its own commit. Otherwise, each agent gets
+// one commit, because every commit rewrites the tree objects above its paths, which grow with the number of messages
+// per day.
 const (
 	singles     = 16
 	singleTrees = 1 << 20
 )
 
-// part is the content of one commit of a round: one agent's operations, or edits.
+// part is the content of one commit of a round: operations, or edits.
 type part struct {
 	ops   []operation
 	makes []version
 }
 
-// version is the entry that a part creates at a path.
+// version is the entry that a part writes at a path.
 type version struct {
 	*change
 	is   entry
-	data []byte // content of a file; nil if the blob is already written
+	data []byte // content of the file; nil if the blob has already been written
 }
 
-// writeParts writes the commits of a round and the blobs that they need. It returns the newest commit.
+// writeParts writes the commits of a round, and the blobs that they need. It returns the newest commit.
 func (l *Log) writeParts(plan *plan, parts []part, to objects) (c commitFor, err error) {
-	given := map[hash]bool{} // copies of a message share one blob
+	given := map[hash]bool{} // the copies of a message share one blob
 	for _, part := range parts {
 		for _, v := range part.makes {
 			if !v.is.IsFile() || v.data == nil || given[v.is.Hash] {
@@ -50,7 +50,7 @@ func (l *Log) writeParts(plan *plan, parts []part, to objects) (c commitFor, err
 	return c, nil
 }
 
-// commitOf returns the commit of a part.
+// commitOf returns the description of the commit for a part.
 func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	now := l.cfg.Now()
 	c = commitFor{Committer: l.server(), Written: now, Made: now}
@@ -72,7 +72,7 @@ func (l *Log) commitOf(p *plan, has part) (c commitFor, err error) {
 	return c, err
 }
 
-// divide divides a batch into the parts of a round. If there are no parts, there is nothing to commit.
+// divide divides a batch into the parts of a round. It returns no parts if there is nothing to commit.
 func (p *plan) divide(b batch) ([]part, error) {
 	if len(b.ops) == 0 {
 		return p.editParts(), nil
@@ -81,7 +81,7 @@ func (p *plan) divide(b batch) ([]part, error) {
 	return r.share(len(r.ops) <= singles && r.treeBytes() < singleTrees)
 }
 
-// editParts returns a single part with everything that differs from HEAD, or no part if nothing differs.
+// editParts returns a single part that contains everything that differs from HEAD, or no part if nothing differs.
 func (p *plan) editParts() []part {
 	var edits part
 	for _, c := range p.differing() {
@@ -100,8 +100,9 @@ type round struct {
 	last map[string]int
 }
 
-// roundOf returns the round of a plan, without recovered operations that are already in a commit. If no remaining
-// operation lists a path that differs from HEAD, someone else has changed the path since then, and it becomes an edit.
+// roundOf returns the round of a plan, without recovered operations that have already been committed. If a path
+// differs from HEAD but no remaining operation lists it, another program has changed it since, and the path becomes
+// an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
@@ -122,9 +123,9 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// share returns the parts of a round. If singly is set, each operation has its own part, and otherwise each agent has
-// one. A path belongs to the part of the last operation that lists it. If singly is set, an operation's part also
-// contains the operation's own version of a path that a later operation changed again.
+// share returns the parts of a round. If singly is set, there is a part for each operation, and otherwise for each
+// agent. A path belongs to the part of the last operation that lists it. If singly is set and several operations list
+// a path, the part of each contains the version that this operation wrote.
 func (r round) share(singly bool) (parts []part, err error) {
 	of := map[string]int{}
 	for i, op := range r.ops {
@@ -156,7 +157,8 @@ func (r round) share(singly bool) (parts []part, err error) {
 	return parts, nil
 }
 
-// treeBytes returns the total size in bytes of the tree objects that change if each operation gets its own commit.
+// treeBytes returns the total size, in bytes, of the tree objects that would be rewritten if each operation got its
+// own commit.
 func (r round) treeBytes() (bytes int) {
 	for _, op := range r.ops {
 		on := map[string]bool{}

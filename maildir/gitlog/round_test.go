@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy delivers messages from the agents in turn, each with a status that the agent overwrites. All of the operations
-// wait for the same commit.
+// busy records operations that send messages, from one agent after the other. Each operation also overwrites the
+// agent's status. All operations wait for the same round.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -32,8 +32,8 @@ func (t *repoTree) moves() int {
 	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
 }
 
-// TestBusySecond checks that git log shows each operation of a busy second with its author, that a revert undoes one
-// operation, and that the branch and the index move only once.
+// TestBusySecond checks that if there are several operations within a second, git log shows each of them with its
+// author, and a revert undoes only one of them. The branch and the index must move only once.
 func TestBusySecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Domain: "mail.example"})
@@ -58,7 +58,7 @@ func TestBusySecond(t *testing.T) {
 }
 
 // TestCrowdedSecond checks that a round with more operations than singles has one commit for each agent. A path that
-// two agents wrote must be in the later agent's commit.
+// two agents wrote must be in the commit of the agent that wrote it last.
 func TestCrowdedSecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -109,8 +109,8 @@ Agent: A0`)
 	}
 }
 
-// TestSinglesAreBounded checks that each agent also gets only one commit if a folder is so large that its tree objects
-// reach the limit.
+// TestSinglesAreBounded checks that each agent also gets only one commit if a folder is so large that the total size
+// of the tree objects reaches the limit.
 func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -131,8 +131,8 @@ func TestSinglesAreBounded(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecoveredAndEdited checks a recovered operation that is already in a commit, and whose file a user has changed
-// since then. The change must be an edit, and not part of the next operation.
+// TestRecoveredAndEdited checks that if a recovered operation has already been committed, and a user has changed its
+// file since, the change is committed as an edit, and not as part of the next operation.
 func TestRecoveredAndEdited(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestRunGathers checks that operations are collected, and that git status does not need to reread files that were
-// unchanged for some time before the commit.
+// TestRunGathers checks that operations are collected before they are committed, and that git status does not have to
+// read files that had been unchanged for some time before the commit.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Delay: 2 * restTime})
@@ -40,7 +40,8 @@ func TestRunGathers(t *testing.T) {
 	tr.sound()
 }
 
-// TestRunEnds checks that everything pending is committed when Run ends, including edits that are not due yet.
+// TestRunEnds checks that everything that is waiting is committed when Run ends, including edits that are not due
+// yet.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
@@ -59,7 +60,7 @@ func TestRunEnds(t *testing.T) {
 	tr.sound()
 }
 
-// TestLongest checks that edits are committed even if files keep changing.
+// TestLongest checks that edits are committed even if files never stop changing.
 func TestLongest(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: 100 * time.Millisecond})

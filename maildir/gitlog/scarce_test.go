@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestScarce checks that with any small number of file descriptors, a comparison with the index either finds all
-// changes or reports that it could not read the files. The limit applies to the whole process, so the test starts a
+// TestScarce checks that no matter how few file descriptors are available, a comparison with the index either finds
+// all changes or reports that it could not read the files. The limit applies to a whole process, so the test starts a
 // separate process.
 func TestScarce(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestScarce(t *testing.T) {
 	}
 }
 
-// missedWithFew repeats the comparison with one more file descriptor each time, until there are enough.
+// missedWithFew repeats the comparison, each time with one more file descriptor, until there are enough.
 func missedWithFew(dir string) {
 	l, err := Open(Config{Dir: dir, External: true})
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 )
 
-// settings is the part of Git's configuration that we read. We parse it ourselves, without following its includes or
-// running its commands.
+// settings is the part of Git's configuration that we use. We parse the configuration ourselves, without following
+// includes or running commands.
 type settings struct {
 	fileMode bool   // the executable bit on disk is significant
-	ours     bool   // gc.auto is 0 or not set, so Git does not repack and we do
+	ours     bool   // gc.auto is 0 or not set, so we repack and Git does not
 	format   string // why we cannot write to the repository; "" if we can
 }
 
@@ -66,12 +66,12 @@ func (g *gitProgram) person() (id string, err error) {
 		return "", err
 	}
 	c := gitCommand(g.ctx, program, g.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
-	c.Env = append(os.Environ(), "GIT_DIR="+g.git) // the user's own configuration applies
+	c.Env = append(os.Environ(), "GIT_DIR="+g.git) // uses the user's own configuration
 	out, err := c.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil
 	}
-	is := map[string]string{} // the last value of a key wins
+	is := map[string]string{} // the last value of a key takes precedence
 	for record := range strings.SplitSeq(string(out), "\x00") {
 		key, value, _ := strings.Cut(record, "\n")
 		is[key] = value

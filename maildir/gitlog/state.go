@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// State implements history.Log. It reads the repository, so that it reports a merge even before any operation is
-// waiting for the merge to end.
+// State implements history.Log. It checks the repository, so that it reports an unfinished merge even if no operation
+// is waiting for it yet.
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last, Import: l.imported()}
@@ -52,7 +52,7 @@ func (l *Log) standing() error {
 	return repo.staleLocks(at)
 }
 
-// modeOf returns the Mode and Reason of a history.State for an error.
+// modeOf returns the Mode and Reason of a history.State that has the given error.
 func modeOf(err error) (mode, reason string) {
 	if h := holdOf(err); h != nil {
 		return h.mode, h.reason
@@ -61,7 +61,7 @@ func modeOf(err error) (mode, reason string) {
 		"server tries again."
 }
 
-// unavailable turns an error into a refusal that wraps refusal.ErrUnavailable.
+// unavailable converts an error to a refusal that wraps refusal.ErrUnavailable.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestUnfinishedCommands starts each kind of command that a user can leave unfinished. Nothing may be committed until
-// the command is finished or aborted.
+// TestUnfinishedCommands checks, for each kind of git command that a user can leave unfinished, that nothing is
+// committed until the command is finished or aborted.
 func TestUnfinishedCommands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -71,8 +71,9 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
-// TestRebaseOfAMovedBranch checks a rebase that fails because a commit was added to the branch after the rebase had
-// read it. State must not advise the user to abort the rebase, because that would remove the commit from the branch.
+// TestRebaseOfAMovedBranch checks what State suggests if a rebase fails because a commit was added to the branch
+// after the rebase had read it. State must not suggest aborting the rebase, because that would remove the commit from
+// the branch.
 func TestRebaseOfAMovedBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -97,7 +98,7 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 }
 
 // TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between any two of our steps, as
-// soon as Git permits it.
+// soon as Git allows it.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {
@@ -139,7 +140,7 @@ func TestAPersonAtEveryStep(t *testing.T) {
 				tr.sound()
 				tr.equal("deleted", tr.git("log", "--diff-filter=D", "--name-only", "--format=", "--", "messages"), "")
 				tr.equal("files", tr.git("ls-files", "messages"), "messages/m0\nmessages/m1\nmessages/m2\nmessages/m3")
-				if command != "commit --amend" { // which intentionally replaces a commit
+				if command != "commit --amend" { // --amend replaces a commit on purpose
 					tr.equal("ids", strings.Join(tr.ids(), " "), "m0 m1 m2 m3")
 					tr.equal("by hand", fmt.Sprint(strings.Count(tr.git("log", "--format=%s"), "by hand")), fmt.Sprint(made))
 				}
@@ -169,7 +170,7 @@ func TestStaleLock(t *testing.T) {
 			if err := tr.log.Flush(t.Context()); err == nil {
 				t.Error("committed past the lock")
 			}
-			tr.check(os.Remove(tr.path(".git/" + name))) // the lock must still exist
+			tr.check(os.Remove(tr.path(".git/" + name))) // fails if the lock no longer exists
 			tr.goesOn()
 		})
 	}

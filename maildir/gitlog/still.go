@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// longestStill limits how long a copy of the repository waits for commits in progress. During that time, the writer
-// waits too.
+// longestStill limits how long Still waits for commits in progress before the repository is copied. During that time,
+// the project's writer waits too.
 const longestStill = 10 * time.Second
 
 // KeepPacks implements history.Log.

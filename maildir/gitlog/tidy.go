@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Every commit adds loose objects and small packs. A large number of them slows down every git command that a user
-// runs and every object that we read. Therefore, when nothing has been committed for Config.Idle, `git repack
-// --geometric=2 -d` packs them. It packs loose objects whether or not they are reachable, and removes only what the
-// new pack contains, so it needs no lock. Our commits and a user's may run at the same time (git-repack(1)).
+// Every commit adds loose objects and small packs, which slow down users' git commands and our own reads. Therefore,
+// when nothing has been committed for Config.Idle, we run `git repack --geometric=2 -d`. It packs all loose objects,
+// reachable or not, and removes only objects that the new pack contains. So it needs no lock, and commits by us or by
+// a user may run at the same time (git-repack(1)).
 //
 // If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
-// --changed-paths` records the paths that each commit touched, so that git log for a path reads few commits. Both
-// commands use ownFolder as their repository.
+// --changed-paths` records the paths that each commit touched, so that git log for a path has to read only a few
+// commits. Both commands use ownFolder as their repository.
 
 const (
-	packWeight = 50        // number of loose objects that slow Git down as much as one more pack
-	overdue    = 10        // above Config.Piled times overdue, Config.Idle is ignored
-	tidyRetry  = time.Hour // the delay before a retry after a failure
-	leftover   = time.Hour // no program uses temporary files older than this
+	packWeight = 50        // the number of loose objects that slow Git down as much as a pack does
+	overdue    = 10        // if the count exceeds Config.Piled by this factor, Config.Idle is ignored
+	tidyRetry  = time.Hour // delay before a retry after a failure
+	leftover   = time.Hour // age at which a temporary file is no longer in use
 )
 
-// unpacked counts what was written since the last repack. It is guarded by Log.mu.
+// unpacked counts the objects written since the last repack. It is guarded by Log.mu.
 type unpacked struct {
-	size   int       // loose objects; a pack is counted as packWeight
+	size   int       // number of loose objects; a pack counts as packWeight
 	since  time.Time // the time of the last commit
-	notYet time.Time // no repack before this time
+	notYet time.Time // do not repack before this time
 }
 
-// noteUnpacked adds n to the count of objects, and wakes keepHouse if a repack is due.
+// noteUnpacked adds n to the count of objects, and wakes keepHouse if a repack may be due.
 func (l *Log) noteUnpacked(n int) {
 	l.mu.Lock()
 	l.unpacked.size += n
@@ -44,7 +44,8 @@ func (l *Log) noteUnpacked(n int) {
 	}
 }
 
-// keepHouse repacks whenever a repack is due, until ctx ends. When it starts, it counts the existing objects once.
+// keepHouse repacks whenever a repack is due, until ctx ends. It also checks soon after the start whether a repack is
+// needed, because the number of existing objects is unknown.
 func (l *Log) keepHouse(ctx context.Context) {
 	if l.cfg.Idle < 0 {
 		return
@@ -68,7 +69,7 @@ func (p *unpacked) due(cfg Config) (at time.Time, due bool) {
 	return at, true
 }
 
-// tidy repacks if enough was written since the last repack.
+// tidy repacks if enough objects have been written since the last repack.
 func (l *Log) tidy(ctx context.Context) {
 	done, err := await(ctx, l.cfg.Share.aside)
 	if err != nil {
@@ -76,7 +77,7 @@ func (l *Log) tidy(ctx context.Context) {
 	}
 	defer done()
 	l.mu.Lock()
-	l.unpacked.size = 0 // objects written from now on are counted for the next repack
+	l.unpacked.size = 0 // objects written from now on count toward the next repack
 	l.mu.Unlock()
 	unpacking, err := await(ctx, l.packing)
 	if err == nil {
@@ -92,7 +93,7 @@ func (l *Log) tidy(ctx context.Context) {
 	l.cfg.Log.Info("repacking the mail repository was postponed", "reason", oneLine(err.Error(), 500))
 }
 
-// repack repacks if the repository needs it. After an error, the caller tries again later.
+// repack repacks the repository if necessary. If it returns an error, the caller must try again later.
 func (l *Log) repack(ctx context.Context) error {
 	repo, err := l.openRepository(ctx, newMemory())
 	if err != nil {
@@ -116,7 +117,7 @@ func (l *Log) repack(ctx context.Context) error {
 	return err
 }
 
-// pack runs git repack and updates the commit graph to HEAD, at low priority.
+// pack runs git repack at low priority, and updates the commit graph up to HEAD.
 func (r *repository) pack() error {
 	at, err := r.head()
 	if err != nil {
@@ -136,14 +137,14 @@ type looseObjects struct{ loose, packs int }
 
 func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }
 
-// sweep counts loose objects and packs, and removes the temporary packs left behind by a killed program (our server
-// or Git).
+// sweep counts loose objects and packs, and removes temporary packs that a killed program (our server or Git) left
+// behind.
 func (r *repository) sweep() (found looseObjects, err error) {
 	for _, pattern := range []string{"tmp_*", ".tmp-*"} {
 		files, _ := filepath.Glob(r.path("objects/pack/" + pattern))
 		for _, file := range files {
 			if fi, err := os.Lstat(file); err == nil && time.Since(fi.ModTime()) > leftover {
-				_ = os.Remove(file) // the next sweep tries again
+				_ = os.Remove(file) // if this fails, the next sweep tries again
 			}
 		}
 	}

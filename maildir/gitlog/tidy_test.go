@@ -30,7 +30,8 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter creates a few commits, some of them in packs, and unreachable objects, both loose and packed.
+// litter creates a few commits, some of them in packs, and unreachable objects, some of them in packs. It returns the
+// unreachable objects.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
@@ -85,7 +86,7 @@ func TestTidy(t *testing.T) {
 	}))
 	tr.equal("temporary files", strings.Join(left, " "), "tmp_idx_new")
 	tr.still(func() { tr.equal("fsck", tr.git("fsck", "--strict", "--no-dangling"), "") })
-	for i := range 5 { // objects written during the repack are counted
+	for i := range 5 { // objects written during the repack must be counted
 		tr.send(fmt.Sprint("n", i), fmt.Sprint("messages/n", i))
 		tr.flush()
 	}
@@ -94,9 +95,8 @@ func TestTidy(t *testing.T) {
 	tr.still(tr.sound)
 }
 
-// still calls f while no repack is in progress. Git fsck lists the packs and then opens each of them. If a repack
-// removes a pack in the meantime, because a new pack contains its objects, fsck reports that the packfile cannot be
-// accessed.
+// still calls f while no repack is in progress. This is necessary because git fsck lists the packs and then opens
+// each of them. If a repack replaces a pack in the meantime, fsck reports that the packfile cannot be accessed.
 func (t *repoTree) still(f func()) {
 	t.Helper()
 	done, err := await(t.Context(), t.log.cfg.Share.aside)
@@ -105,7 +105,7 @@ func (t *repoTree) still(f func()) {
 	f()
 }
 
-// TestTidyAtEveryStep checks that a repack at any step of a commit loses no objects of the commit.
+// TestTidyAtEveryStep checks that a repack at any step of a commit does not remove objects of the commit.
 func TestTidyAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -176,13 +176,13 @@ func git() (string, error) { return "git", nil }
 // script writes an executable script.
 func (t *repoTree) script(file, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a process forked now would keep the file open for writing, and the script could not run
+	syscall.ForkLock.RLock() // a process forked now would keep the script open for writing, so it could not be run
 	defer syscall.ForkLock.RUnlock()
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-// TestTidyObeysNobody checks that no program from any configuration is run, and that none of the server's environment
-// variables is passed on.
+// TestTidyObeysNobody checks that a repack runs no program from any configuration, and passes on none of the server's
+// environment variables.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
@@ -224,7 +224,7 @@ func TestTidyObeysNobody(t *testing.T) {
 	var names []string
 	for line := range strings.Lines(string(env)) {
 		name, _, _ := strings.Cut(line, "=")
-		if name != "_" && name != "PWD" && name != "OLDPWD" && name != "SHLVL" { // set by the shell itself
+		if name != "_" && name != "PWD" && name != "OLDPWD" && name != "SHLVL" { // the shell itself sets these
 			names = append(names, name)
 		}
 	}
@@ -234,7 +234,7 @@ func TestTidyObeysNobody(t *testing.T) {
 			"GIT_NO_LAZY_FETCH GIT_OBJECT_DIRECTORY GIT_OPTIONAL_LOCKS GIT_TERMINAL_PROMPT GIT_WORK_TREE HOME LC_ALL MALLOC_TRIM_THRESHOLD_ PATH")
 }
 
-// TestTidyEnds checks that when Run ends, the program and its children end too.
+// TestTidyEnds checks that when Run ends, the repack program and its child processes end too.
 func TestTidyEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: time.Millisecond, Piled: 1})
@@ -256,14 +256,14 @@ func TestTidyEnds(t *testing.T) {
 	}
 	const lowest = 20 - 19 // on the kernel's scale
 	tr.until("the program runs", func() bool { return read(program + ".pid") })
-	tr.until("it has the lowest priority", func() bool { // set after the program starts, and inherited by its children
+	tr.until("it has the lowest priority", func() bool { // set after the program starts; its children inherit it
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
 		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
 		return err == nil && n == lowest
 	})
 	tr.check(os.WriteFile(program+".go", nil, 0o600))
 	tr.until("it has started another program", func() bool { return read(program + ".pids") })
-	tr.send("m1", "m1") // commits continue in the meantime
+	tr.send("m1", "m1") // commits must be possible in the meantime
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	for _, p := range strings.Fields(string(pids)) {
 		pid, _ := strconv.Atoi(p)

@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// slack is the number of commits older than the query's Since that a walk reads before it ends, because a clock
-	// may have been wrong when some commits were made.
+	// slack is the number of commits older than the query's Since that a walk reads before it stops. It is not 0
+	// because the clock may have been wrong when a commit was made.
 	slack = 100
 
 	progressEvery = 250 * time.Millisecond
@@ -35,7 +35,7 @@ type commit struct {
 	message string
 }
 
-// logFormat is the format that eachCommit parses: fields separated by NUL, with a NUL at the end of each commit.
+// logFormat is the format that eachCommit parses: NUL-separated fields, with another NUL after each commit.
 const logFormat = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%B"
 
 func (g *gitProgram) eachCommit(tip hash, which commits, fn func(*commit) error) error {
@@ -79,7 +79,7 @@ func (r *repository) commit(name hash) (found *commit, err error) {
 	return found, err
 }
 
-// Walk implements history.Log. For a merge, it shows the files that differ from all parents.
+// Walk implements history.Log. For a merge commit, it shows the files that differ from all parents.
 func (l *Log) Walk(ctx context.Context, q history.Query, each func(*history.Revision) error) error {
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
@@ -115,7 +115,7 @@ type walk struct {
 	q    history.Query
 }
 
-// revision returns the part of a commit that the query selects, or nil if there is none.
+// revision returns the parts of a commit that the query selects, or nil if there are none.
 func (w *walk) revision(c *commit) (*history.Revision, error) {
 	author, _, _ := strings.Cut(c.author, " <")
 	r := &history.Revision{
@@ -142,8 +142,8 @@ func (w *walk) revision(c *commit) (*history.Revision, error) {
 	return r, nil
 }
 
-// changed returns the files of the query that a commit changed. For a merge, it returns the files that differ from
-// all parents.
+// changed returns the files changed by a commit that the query selects. For a merge commit, these are files that
+// differ from all parents.
 func (w *walk) changed(c *commit, operations bool) (all []history.FileChange, err error) {
 	changes, err := w.repo.changedIn(c)
 	for _, change := range changes {
@@ -215,7 +215,8 @@ func (g *gitProgram) patch(from, to, path string) (string, error) {
 	return string(text), err
 }
 
-// sides returns the name of the commit's first parent, or of the empty tree, and the name of the commit.
+// sides returns the names of the two trees to compare for the changes of a commit: its first parent, or the empty
+// tree, and the commit itself.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()
@@ -227,7 +228,7 @@ func (c *commit) sides() (from, to string) {
 const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns
-// nil for a commit of edits or for another program's commit.
+// nil for a commit of edits, and for a commit by another program.
 func recordedOps(message string) []history.RecordedOp {
 	text := strings.TrimSuffix(message, "\n")
 	at := strings.LastIndex(text, "\n\n")
@@ -267,7 +268,7 @@ func recordedOps(message string) []history.RecordedOp {
 
 // AsOf implements history.Log.
 func (l *Log) AsOf(ctx context.Context, at history.Moment, folder string, show func(history.Commit, []history.OldFile) error) error {
-	_ = l.commitWaiting(ctx) // read the history even if the waiting operations cannot be committed
+	_ = l.commitWaiting(ctx) // if the waiting operations cannot be committed, read the history without them
 	repo := l.newRepository(ctx, newMemory())
 	defer repo.Close()
 	c, err := repo.commitAt(at)

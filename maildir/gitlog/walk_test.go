@@ -30,7 +30,7 @@ func everything() history.Query {
 	}
 }
 
-// walk lists the results of a walk, with one line for each commit: its operations or author, and its files.
+// walk returns the results of a Walk, with one line for each commit: its operations or its author, and its files.
 func (t *repoTree) walk(q history.Query) (all []string) {
 	t.Helper()
 	t.check(t.log.Walk(context.Background(), q, func(r *history.Revision) error {
@@ -50,8 +50,8 @@ func (t *repoTree) walk(q history.Query) (all []string) {
 	return all
 }
 
-// TestWalk covers operations of one agent and of several agents, an operation that is not committed yet, edits, a
-// user's commit and a merge.
+// TestWalk checks a walk over operations of one agent and of several agents, an operation that has not been committed
+// yet, edits, a user's commit and a merge.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
@@ -82,8 +82,8 @@ project   [-> B: about], added .gitignore`)
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
 }
 
-// TestWalkMerge checks that the commits from both sides are listed once, and that the merge itself is listed only if
-// it differs from both.
+// TestWalkMerge checks that the commits of both sides are listed once, and that the merge commit is listed only if it
+// differs from both of its parents.
 func TestWalkMerge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -107,8 +107,8 @@ Person edit=false theirs, added theirs
 project   [-> B: about], added .gitignore`)
 }
 
-// TestRecordedOps checks that the message of a commit with several operations is parsed correctly, regardless of the
-// content of the summaries.
+// TestRecordedOps checks that the message of a commit with several operations is parsed correctly, no matter what the
+// summaries contain.
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
 	want := []history.RecordedOp{
@@ -139,7 +139,8 @@ func TestRecordedOps(t *testing.T) {
 	}
 }
 
-// TestPatch checks that a change to one line is returned as Git shows it, and that binary files have no lines.
+// TestPatch checks that the patch for a change of one line is the same as in Git, and that there are no lines for
+// binary files.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -168,8 +169,8 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestAsOf checks that the files of a folder can be read as of a given time, and as of a commit given by a prefix of
-// its name.
+// TestAsOf checks that the files of a folder are returned as of a given time, and as of a commit that is given by a
+// prefix of its name.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -208,9 +209,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the time to the first entry at the newest end, in the middle and at the oldest end of a very
-// long history with Git's commit graph. For comparison, it measures git log for the same path. It also measures the
-// creation of the graph.
+// BenchmarkWalk measures the time until the first entry is found at the end, in the middle and at the beginning of a
+// very long history with Git's commit graph. For comparison, it measures git log for the same path. It also measures
+// the creation of the commit graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -251,7 +252,7 @@ func BenchmarkWalk(b *testing.B) {
 		for what, q := range of {
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
 		}
-		b.Run("thread/"+name, func(b *testing.B) { // finds the removed messages first
+		b.Run("thread/"+name, func(b *testing.B) { // this finds the removed messages first
 			for b.Loop() {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)
@@ -287,7 +288,7 @@ func BenchmarkWalk(b *testing.B) {
 	}
 }
 
-// benchmarkFirst measures the time to the first entry.
+// benchmarkFirst measures the time until the first entry is found.
 func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	enough := errors.New("enough")
 	for b.Loop() {
@@ -297,14 +298,14 @@ func benchmarkFirst(b *testing.B, l *Log, q history.Query) {
 	}
 }
 
-// longHistoryID returns the folder for the day and the id of a message in longHistory.
+// longHistoryID returns the folder for the day of the i-th message in longHistory, and the message's id.
 func longHistoryID(i int) (day, id string) {
 	at := time.Unix(1735689600+int64(i)*300, 0).UTC()
 	return at.Format("/2006/01/02/"), fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), i)
 }
 
-// longHistory creates a repository with a commit for each message, between fifty agents. The first, the middle and
-// the last message each have their own sender.
+// longHistory creates a repository with a commit for each of many messages between fifty agents. The first, the
+// middle and the last message each have a sender that sends no other message.
 func longHistory(b *testing.B) (dir string) {
 	dir = b.TempDir()
 	c := exec.Command("git", "init", "-q", "-b", "main", dir)

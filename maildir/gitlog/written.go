@@ -5,10 +5,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// loadWritten replaces loadOne for a path whose content an operation recorded. The commit contains that content,
-// whatever is on disk by now. A later change by another program is a separate edit. The index entry is written so
-// that Git notices that change. If another program has committed the path since then, our commit leaves the path
-// unchanged.
+// loadWritten is used instead of loadOne for a path whose content an operation recorded. The commit contains that
+// content, even if the file on disk has changed. A later change by another program is a separate edit; the index
+// entry is written so that Git notices it. If another program has committed the path since then, our commit does not
+// change the path.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]
@@ -39,8 +39,8 @@ func (p *plan) loadWritten(c *change) error {
 	return nil
 }
 
-// taken reports whether HEAD differs from the commit base at a path, which means that another program has committed
-// the path since then. Any error is transient.
+// taken reports whether the entry at a path differs between HEAD and the commit base, which means that another
+// program has committed the path since base. Any error is transient.
 func (p *plan) taken(c *change, base hash) (bool, error) {
 	var above []string
 	for dir, _ := splitPath(c.path); dir != ""; dir, _ = splitPath(dir) {
@@ -52,19 +52,19 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	}
 	for _, e := range have {
 		if !e.IsTree() {
-			return true, nil // a file or link replaces the folder
+			return true, nil // a file or link has replaced the folder
 		}
 	}
-	if _, err := p.repo.read("commit", base.String()); err != nil { // no base, or the history was rewritten
+	if _, err := p.repo.read("commit", base.String()); err != nil { // base is zero, or the history was rewritten
 		return c.old.Mode != 0, ifTransient(err)
 	}
 	was, _, err := p.repo.entries(base, c.path)
 	return c.old != was[c.path], err
 }
 
-// replaced returns an operation's own entry at a path that a later operation in the round changed again. It returns
-// false if the entry is unknown or another program has committed the path since then. In that case, only the later
-// entry is committed.
+// replaced returns the entry that an operation wrote at a path, if a later operation of the round has changed the
+// path again. The result ok is false if the entry is unknown, or if another program has committed the path in the
+// meantime. In that case, only the later entry is committed.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || p.folders[c.path] {
@@ -77,10 +77,10 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill reports whether the file at a change's path is still as the operation left it, either written or removed.
-// It does not read the file if the stat data match. The stat data include the ctime, because an edit can set the
-// mtime back. The rename into place changed the ctime. Therefore only a ctime that differs from the mtime can reveal
-// a later change within the same clock tick. Any error is transient.
+// isStill reports whether the file at a change's path is still as the operation left it: unchanged, or removed. It
+// reads the file unless the stat data prove that the file is unchanged. The stat data include the ctime, because an
+// edit can set the mtime back. They prove nothing if ctime and mtime are equal: the rename into place set the ctime,
+// and an edit in the same clock tick would make both times equal. Any error is transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	c.gone = isGone(err)
@@ -96,7 +96,7 @@ func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	}
 	same, err := p.files.SameBytes(c.path, is.Data)
 	if !same {
-		c.seen = tree.FileStat{} // it is not the state of the committed content
+		c.seen = tree.FileStat{} // the state does not belong to the committed content
 	}
 	return same, ifTransient(err)
 }

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// deliver does what the writer does: it writes a staged file, renames it to path, and returns an operation that
-// records the content.
+// deliver writes a staged file, renames it to path, and returns an operation that records the content, as the writer
+// does.
 func (t *repoTree) deliver(id, path, text string) writer.Op {
 	t.Helper()
 	staged := ".mailtree/tmp/" + strings.ReplaceAll(path, "/", "-")
@@ -46,15 +46,15 @@ func (t *repoTree) commitOps() {
 	t.check(t.log.exclusive(context.Background(), func() error { return t.log.commitOps(context.Background()) }))
 }
 
-// TestWrittenIsCommitted checks that a commit contains the content as delivered, even if a user edits, replaces or
-// removes the file between delivery and commit. git status must show the change, and the change must get a separate
-// commit.
+// TestWrittenIsCommitted checks that a commit contains the content that the operation wrote, even if a user edits,
+// replaces or removes the file before the commit. git status must show the user's change, and the change must be
+// committed separately.
 func TestWrittenIsCommitted(t *testing.T) {
 	t.Parallel()
 	const text = "as delivered\n"
 	for name, c := range map[string]struct {
 		act          func(tr *repoTree, p string)
-		status, edit string // the name-status of the edit; "" for none
+		status, edit string // the edit's name and status; "" if there is no edit
 	}{
 		"untouched":            {func(*repoTree, string) {}, "", ""},
 		"edited":               {func(tr *repoTree, p string) { tr.write(p, "by hand\n") }, " M m1", "M\tm1"},
@@ -108,8 +108,8 @@ func TestWrittenIsCommitted(t *testing.T) {
 	}
 }
 
-// TestWrittenIsNotRead checks that a file whose stat data prove that it is unchanged is read neither for the commit
-// nor for the index.
+// TestWrittenIsNotRead checks that if a file's stat data prove that it is unchanged, the file is read neither for the
+// commit nor for the index.
 func TestWrittenIsNotRead(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -123,12 +123,13 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "")
 }
 
-// TestEditWithItsTimeSetBack checks that the ctime reveals an edit of the same size that sets the mtime back.
+// TestEditWithItsTimeSetBack checks that the ctime reveals an edit that does not change the size and sets the mtime
+// back.
 func TestEditWithItsTimeSetBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
-	at := time.Now().Add(-time.Hour) // so that Git does not need to reread the file
+	at := time.Now().Add(-time.Hour) // keeps Git from having to read the file again
 	tr.check(os.Chtimes(tr.path("m1"), at, at))
 	o.Written["m1"] = tree.Written{Data: []byte("as delivered\n"), Stat: tr.statOf("m1")}
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
@@ -145,8 +146,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenTwice checks that each operation's commit contains that operation's content for a path, even if a later
-// operation changed the path again. If the content is unknown, only the last operation's commit contains the path.
+// TestWrittenTwice checks that if several operations write to a path, the commit of each contains the content that
+// this operation wrote. If the content is unknown, only the last operation's commit must contain the path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -174,8 +175,8 @@ D	gone`)
 	tr.sound()
 }
 
-// TestWrittenBetweenGroups checks a commit for a group whose file the next group has already replaced. Each commit
-// must contain its own group's content, and the server's own write must not become an edit.
+// TestWrittenBetweenGroups checks what happens if a group is committed after the next group has replaced its file.
+// Each commit must contain what its own group wrote, and the server's write must not become an edit.
 func TestWrittenBetweenGroups(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -193,8 +194,9 @@ func TestWrittenBetweenGroups(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAfterAPersonsCommit checks that a user's own commit is not reverted, whether it contains a new file or a
-// file that the operation replaced. An operation does override a commit that was made before the operation.
+// TestWrittenAfterAPersonsCommit checks that our commit does not revert a user's commit that was made after the
+// operation, whether the user's commit contains a new file or the file that the operation replaced. An operation must
+// override a commit that was made before it.
 func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -211,7 +213,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m3")
 	tr.equal("changes", tr.git("diff", "--name-status", "HEAD~3"), "")
 	tr.sound()
-	tr.write("status", "by hand\n") // committed before the operation, and edited after it
+	tr.write("status", "by hand\n") // a user commits this before the operation, and edits it after the operation
 	tr.git("commit", "-qam", "mine")
 	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
 	tr.record(tr.deliver("m4", "status", "ready\n"))
@@ -220,7 +222,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend: A -> B: about m4\nmine")
 	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
 	tr.sound()
-	tr.record(tr.deliver("m5", "status", "work\n")) // committed between two operations, and edited after the second
+	tr.record(tr.deliver("m5", "status", "work\n")) // the user commits after this operation and edits after the next
 	tr.write("status", "by hand again\n")
 	tr.git("commit", "-qam", "mine")
 	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
@@ -232,7 +234,8 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAfterARewrite checks an operation that was recorded on top of a history that no longer exists.
+// TestWrittenAfterARewrite checks that an operation is committed correctly if the history in which it was recorded no
+// longer exists.
 func TestWrittenAfterARewrite(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -265,8 +268,8 @@ func TestPreserveAfterWritten(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAtEveryStep checks that a commit contains the content as delivered if a user saves the file at any step of
-// the commit, and that the user's change becomes an edit.
+// TestWrittenAtEveryStep checks that if a user saves a file at any step of a commit, the commit contains what the
+// operation wrote, and the user's change becomes an edit.
 func TestWrittenAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built"}, steps...) {
@@ -298,8 +301,8 @@ func TestWrittenAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexWrittenBackBesideAnEdit checks that an old index that git commit writes back because of a race within
-// Git is repaired, even if the file on disk has changed in the meantime.
+// TestOldIndexWrittenBackBesideAnEdit checks that if `git commit` writes back an old index, because of a race within
+// Git, the index is repaired, even if the file on disk has changed in the meantime.
 func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -313,8 +316,8 @@ func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1")
 }
 
-// TestWrittenIsBounded checks that the size of the waiting contents is limited, and that above the limit the commit
-// contains the files on disk.
+// TestWrittenIsBounded checks that the total size of the contents in the queue is limited, and that above the limit,
+// the commit contains the files on disk.
 func TestWrittenIsBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -10,7 +10,7 @@ import (
 // maxLen is the maximum length of a pattern in bytes.
 const maxLen = 1024
 
-// These are limits for the braces in a pattern.
+// These limits apply to the braces in a pattern.
 const (
 	maxAlternatives = 100        // alternatives that the braces produce
 	maxExpanded     = 8 * maxLen // total bytes of all alternatives, which limits the cost of Overlaps
@@ -94,7 +94,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix of every path that matches an alternative. f is the text of the alternative.
+// ends returns a prefix and a suffix that all paths matching an alternative share. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]
@@ -112,7 +112,7 @@ func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// checkPlace rejects an alternative outside the repository.
+// checkPlace refuses an alternative that lies outside the repository.
 func checkPlace(f string) error {
 	switch {
 	case f == "":
@@ -323,8 +323,8 @@ func compileElement(s string, fold bool) (element, error) {
 
 var notSlash = []span{{0, '/' - 1}, {'/' + 1, utf8.MaxRune}}
 
-// compileClass compiles a class. s begins after the [. It returns the class's characters, and its length including the
-// ].
+// compileClass compiles a character class. s begins after the [. It returns the class's characters, and the class's
+// length including the ].
 func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	negated := s != "" && (s[0] == '^' || s[0] == '!')
 	if negated {
@@ -367,7 +367,8 @@ func compileClass(s string, fold bool) (chars []span, n int, err error) {
 	return chars, n, nil
 }
 
-// classChar reads one character of a class. k is 0 at the end of the class. ok is false if the text ends first.
+// classChar reads one character of a class. k is the number of bytes read, or 0 at the end of the class. ok is false
+// if the text ends first.
 func classChar(s string) (r rune, k int, ok bool) {
 	switch {
 	case s == "" || s == `\`:

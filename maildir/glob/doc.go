@@ -1,8 +1,7 @@
-// Package glob determines which paths a pattern covers, and whether two patterns overlap, that is, whether some path
+// Package glob determines which paths a pattern covers, and whether two patterns overlap, that is, whether any path
 // matches both. It does not depend on claims, files or mail.
 //
-// A pattern is a path or a glob relative to the top of a code repository, in the doublestar
-// dialect:
+// A pattern is a path or a glob relative to the top of a code repository, in the doublestar syntax:
 //
 //	?        one character of a path element
 //	*        any number of characters of a path element
@@ -11,8 +10,8 @@
 //	**       as a whole element: any number of elements, including none; otherwise the same as *
 //	\x       the character x
 //
-// A literal path, even as an alternative in braces, covers everything below it, because a file may become a folder. A
-// trailing slash after a wildcard means /**: src/*/ is the same as src/*/**.
+// A literal path covers everything below it, because a file may become a folder. This also applies to a literal
+// alternative in braces. A trailing slash after a wildcard means /**: src/*/ is the same as src/*/**.
 //
 // Overlaps is exact: it intersects the two patterns instead of comparing their text.
 package glob

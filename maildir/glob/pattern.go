@@ -82,7 +82,7 @@ type span struct{ lo, hi rune }
 
 const star rune = -1
 
-// Overlaps reports whether some path matches both patterns. Both must be compiled with the same fold. The number of
+// Overlaps reports whether any path matches both patterns. Both must be compiled with the same fold. The number of
 // steps is at most the product of the patterns' lengths with all braces expanded. See docs/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
@@ -102,8 +102,9 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 }
 
 // Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
-// relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path need not be valid
-// UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/tree.md, "A claim".
+// relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path may contain
+// invalid UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/tree.md, "A
+// claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {
 	case path == "":
@@ -130,7 +131,7 @@ func (p *Pattern) Covers(path string) bool {
 
 func (e element) repeats() bool { return e.deep }
 
-// meets reports whether some name matches both elements. Neither may be **.
+// meets reports whether any name matches both elements. Neither may be **.
 func (e element) meets(f element) bool {
 	switch {
 	case e.tokens == nil && f.tokens == nil:
@@ -145,7 +146,7 @@ func (e element) meets(f element) bool {
 
 func (t token) repeats() bool { return t.char == star }
 
-// meets reports whether some character matches both tokens. Neither may be a star.
+// meets reports whether any character matches both tokens. Neither may be a star.
 func (t token) meets(u token) bool {
 	switch {
 	case t.class == nil && u.class == nil:
@@ -158,13 +159,15 @@ func (t token) meets(u token) bool {
 	return intersect(t.class, u.class)
 }
 
-// meet reports whether some text matches both sequences. An item that repeats matches any sequence of items, even an
-// empty one. Every other item matches at least one text. meet calls match at most once for each pair of items.
+// meet reports whether any text matches both sequences of items. A repeating item (* or **) matches any sequence of
+// items, even an empty one. Every other item matches at least one text. meet calls match at most once for each pair
+// of items.
 //
-// After matching items have been removed from both ends, one of the sequences begins with an item that repeats, and one
-// ends with such an item. If both sequences contain such an item, they have a common match, because each absorbs the
-// other's items. If only one sequence contains such an item, the other has a fixed length. In that case, matching each
-// run of the first sequence as early as possible leaves the most room for the rest.
+// First, meet matches and removes items at both ends, until one sequence begins with a repeating item, and one
+// sequence ends with a repeating item. If both sequences contain a repeating item, they have a common match, because
+// each repeating item absorbs the other sequence's items. If only one sequence contains repeating items, the other
+// has a fixed length. In that case, meet matches each run of items between repeating items as early as possible,
+// which leaves the most room for the rest.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {
@@ -204,7 +207,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	return !slices.ContainsFunc(p[i:], func(t T) bool { return !repeats(t) })
 }
 
-// matchName is like meet, for an element with wildcards and a name.
+// matchName reports whether a name matches an element with wildcards. It works like meet.
 func matchName(p []token, name string) bool {
 	run, from := -1, 0
 	i := 0
@@ -227,7 +230,7 @@ func matchName(p []token, name string) bool {
 	return !slices.ContainsFunc(p[i:], func(t token) bool { return !t.repeats() })
 }
 
-// within reports whether one of the ranges contains c.
+// within reports whether any of the ranges contains c.
 func within(a []span, c rune) bool {
 	for _, s := range a {
 		if c <= s.hi {
@@ -237,7 +240,7 @@ func within(a []span, c rune) bool {
 	return false
 }
 
-// intersect reports whether some character is in both a and b.
+// intersect reports whether any character is in both a and b.
 func intersect(a, b []span) bool {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

@@ -95,7 +95,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestOverlapFold is like TestOverlap, for patterns that ignore case.
+// TestOverlapFold checks Overlaps for patterns that ignore case.
 func TestOverlapFold(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -145,7 +145,7 @@ func TestOverlapFold(t *testing.T) {
 	}
 }
 
-// grammar generates patterns over the letters a, b and B that use all features of the dialect.
+// grammar generates patterns over the letters a, b and B that use all features of the pattern syntax.
 type grammar struct{ rng *rand.Rand }
 
 func (g grammar) pick(of ...string) string { return of[g.rng.IntN(len(of))] }
@@ -285,9 +285,9 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 	return regexp.Compile(flags + `\A(?:` + strings.Join(all, "|") + `)\z`)
 }
 
-// TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are tried on every path made from
-// a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, the test requires that a
-// longer common path is possible.
+// TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are matched against every path
+// made from a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, the test
+// requires that a longer common path is possible.
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()

@@ -7,48 +7,50 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone, NamedDone and Remote wait for Git.
+// Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone, NamedDone and the methods of Remote
+// wait for Git.
 type Log interface {
 	// Run commits the operations and edits passed to Record and RecordEdits until ctx ends. Then it commits whatever is
 	// left, except for an unfinished import, and returns.
 	Run(ctx context.Context) error
 
 	// StopBy announces that the program is about to end, and that the Log must finish by the given time. An import of
-	// edits ends at once, and the server finds the remaining edits at its next start. Run continues until its context
-	// ends. Only the first call has an effect.
+	// edits stops immediately, and the server imports the remaining edits after its next start. Run continues until
+	// its context ends. Only the first call has an effect.
 	StopBy(at time.Time)
 
-	// Record queues server operations whose files are durable. They are committed within a second: docs/durability.md,
-	// "What git log shows". If done is not nil, it is called once the operations have been committed. The function must
-	// not call the Log. After calling Record, the caller must not change ops or any data that they refer to.
+	// Record queues server operations whose files are durable. They are committed within a second (see
+	// docs/durability.md, "What git log shows"). If done is not nil, it is called once the operations have been
+	// committed. The function done must not call methods of the Log. After calling Record, the caller must not change
+	// ops or any data that they refer to.
 	Record(ops []writer.Op, done func())
 
-	// RecordEdits queues paths that others have changed, added or removed. A folder means everything below it. The
-	// edits are committed two seconds after the last change, after 30 seconds at the latest, or at once if there are a
-	// great many.
+	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path means everything
+	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the
+	// first one, or at once if there are very many.
 	RecordEdits(paths []string)
 
-	// Preserve returns once the current content of each existing path is in a commit, so that the server may replace or
-	// remove the file. If the error wraps ErrUnavailable, the server must not touch the files. See docs/durability.md,
-	// "What the server leaves alone".
+	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
+	// or remove the file. If the error wraps ErrUnavailable, the server must not change the files. See
+	// docs/durability.md, "What the server leaves alone".
 	Preserve(ctx context.Context, paths []string) error
 
 	// Authored returns up to n of the agent's commits, newest first. It examines only the newest commits.
 	Authored(ctx context.Context, agent string, n int) ([]Commit, error)
 
-	// LastDone returns the operations that q selects, newest first. It examines the operations that are not committed
-	// yet, and the newest commits. If it cannot examine an uncommitted operation, its error wraps ErrUnavailable.
+	// LastDone returns the operations that q selects, newest first. It searches the uncommitted operations and the
+	// newest commits. If it cannot read an uncommitted operation, its error wraps ErrUnavailable.
 	LastDone(ctx context.Context, q DoneQuery) ([]Done, error)
 
-	// NamedDone returns the message ids that begin with one of the prefixes. It examines the operations in the newest
-	// commits, starting with the newest operation.
+	// NamedDone returns the message ids that begin with one of the prefixes. It searches only the newest commits,
+	// starting with the newest operation.
 	NamedDone(ctx context.Context, prefixes []string) ([]string, error)
 
-	// Flush commits everything recorded so far, including edits that are still too recent to be committed.
+	// Flush commits everything recorded so far, including edits that would normally be committed later.
 	Flush(ctx context.Context) error
 
-	// KeepPacks keeps the Log from repacking until done is called, so that no object is removed. It waits for a repack
-	// that is in progress.
+	// KeepPacks keeps the Log from repacking, and thus from removing any object, until done is called. If a repack is
+	// in progress, KeepPacks waits for it.
 	KeepPacks(ctx context.Context) (done func(), err error)
 
 	// Still commits everything recorded so far if it can, and calls fn. Until fn returns, the Log changes neither the
@@ -60,9 +62,9 @@ type Log interface {
 	// other error from each or ctx.
 	Walk(ctx context.Context, q Query, each func(*Revision) error) error
 
-	// AsOf calls show with the files that were below a folder at the given time, sorted by path, and with the newest
-	// commit at that time. It returns any error from show. It returns ErrNotFound if there was no commit at that time
-	// or no commit has the given name, and ErrInvalid if the name is ambiguous.
+	// AsOf calls show with the files that were in a folder and its subfolders at the given time, sorted by path, and
+	// with the newest commit at that time. It returns any error from show. It returns ErrNotFound if there was no
+	// commit at that time or no commit has the given name, and ErrInvalid if the name is ambiguous.
 	AsOf(ctx context.Context, at Moment, folder string, show func(Commit, []OldFile) error) error
 
 	State() State
@@ -70,22 +72,22 @@ type Log interface {
 	Remote
 }
 
-// DoneQuery selects an agent's operations that have not been undone (UndoPrefix). A redo (RedoPrefix) is a separate
-// operation, with the same verb as the operation that it redoes.
+// DoneQuery selects an agent's operations that have not been undone. An undo (UndoPrefix) is not selected itself. A
+// redo (RedoPrefix) is selected as an operation with the verb of the operation that it redoes.
 type DoneQuery struct {
 	Agent string
-	ID    string                 // only operations on this message; "" for all
+	ID    string                 // only operations on this message; "": on any message
 	Wants func(verb string) bool // reports whether operations with the verb are wanted
-	Most  int                    // maximum number of steps; an operation without a step counts as one step
+	Most  int                    // maximum number of steps; an operation that belongs to no step counts as one
 
-	// Along reports whether an operation with the verb is included if it is not wanted itself, but belongs to the same
-	// step as a wanted operation. If ID is set, each operation is treated as its own step. If Along is nil, no such
-	// operation is included.
+	// Along reports whether to include an operation with the verb that is not wanted itself, but belongs to the same
+	// step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only wanted
+	// operations are included.
 	Along func(verb string) bool
 
-	// Undone selects the operations that were undone and have not been redone since. Each Done then describes the undo,
-	// but has the undone operation's verb. The list ends at a wanted operation that is neither an undo nor a redo,
-	// because operations undone before it can no longer be redone.
+	// Undone selects the operations that were undone and have not been redone since. In this case, each Done
+	// describes the undo, but has the verb of the undone operation. The list ends at the first wanted operation that
+	// is neither an undo nor a redo, because older undos can no longer be redone.
 	Undone bool
 }
 
@@ -94,12 +96,12 @@ type Done struct {
 	Verb    string
 	ID      string // message id; "" if the operation does not concern a message
 	At      time.Time
-	Step    string // see writer.Op; if Undone is set, the undo's step
+	Step    string // the operation's step (see writer.Op) or, if Undone is set, the step of the undo
 	Summary string // see writer.Op
 	Commit  string // hash of the commit
 
 	// Changes lists the commit's changes to the message's files, to claims and to holds. It is empty if other
-	// operations in the same commit may have made these changes. Only the operations in the first step of an answer
+	// operations in the same commit may have made these changes. Only the operations of the first step in a result
 	// have Changes.
 	Changes []Version
 }
@@ -110,10 +112,10 @@ type Version struct {
 	Was, Is []byte
 }
 
-// Detached is the State.Mode of a history whose recorded branch is not checked out. Nothing is committed in this mode.
+// Detached is the State.Mode of a history whose branch is not checked out. Nothing is committed in this mode.
 const Detached = "detached"
 
-// State is the state of the history, for health and doctor.
+// State is the state of the history, for the health check and `mailtree doctor`.
 type State struct {
 	// Mode is "committing", "waiting" (for a merge, a rebase or another program's lock), Detached, or "off".
 	Mode       string
@@ -123,8 +125,9 @@ type State struct {
 	Import     Import
 }
 
-// ImportFrom is the minimum number of waiting paths at which edits are treated as an import. Logs and doctor show an
-// import's progress. If the server stops during an import, it commits the rest after its next start.
+// ImportFrom is the minimum number of waiting paths for which committing edits counts as an import. Logs and doctor
+// show an import's progress. If the server stops during an import, it commits the remaining paths after its next
+// start.
 const ImportFrom = 1000
 
 // Import is the progress of committing a large number of edits. The zero Import means that no import is in progress.

@@ -8,16 +8,18 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Query selects commits. Op selects operations in the server's commits, and File selects files in all commits.
+// Query selects commits, and parts of them. Op selects operations in the server's commits, and File selects files in
+// all commits.
 type Query struct {
 	Op    func(RecordedOp) bool // reports whether an operation is wanted; if nil, File decides
 	Since time.Time             // only commits at or after this time; zero for all
 
-	// Path makes a search for changes at or below a path faster, because commits that did not touch the path are
-	// skipped. The path is a file or a folder. If Path is "", every commit is examined.
+	// Path speeds up a search for changes to a file, or to anything below a folder: commits that did not touch the
+	// path are skipped. If Path is "", every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. If the commit contains operations instead of edits, operations is true.
+	// File reports whether a file is wanted. The argument operations says whether the commit contains operations, as
+	// opposed to edits.
 	File func(path string, operations bool) bool
 
 	Progress func(looked int, back time.Time) // gets the number of examined commits and the last one's time; may be nil
@@ -27,9 +29,9 @@ type Query struct {
 type Revision struct {
 	Commit
 	Author string       // the author's name
-	Ops    []RecordedOp // in order; empty for a commit of edits or a user's commit
-	Edit   bool         // the server committed edits by others
-	Files  []FileChange // by path
+	Ops    []RecordedOp // in order; empty for a commit of edits, or a commit by a user
+	Edit   bool         // the commit contains edits by others, committed by the server
+	Files  []FileChange // sorted by path
 }
 
 // RecordedOp is an operation as recorded in a commit. See writer.Op for its fields.
@@ -37,36 +39,36 @@ type RecordedOp struct {
 	Verb, Agent, ID, Marks, Door, Step, Summary string // as in writer.Op
 }
 
-// about reports whether the operation wrote files that belong to a message.
+// about reports whether the operation wrote files that belong to the message id.
 func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
 // FileChange is a commit's change to one file.
 type FileChange struct {
 	Path  string `json:"path"`
 	Op    string `json:"change"`          // Added, Changed, Removed
-	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry includes it
+	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry is to include it
 
-	// Content reads the file as it was after the commit or, if the commit removed the file, before it. Patch returns
-	// the changed lines as Git shows them. Both can be called only until the function that received the Revision
-	// returns.
+	// Content returns the file's content after the commit or, if the commit removed the file, before it. Patch
+	// returns the changed lines as Git shows them. Both may be called only until the function that received the
+	// Revision returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`
 }
 
-// The values of FileChange.Op.
+// Values of FileChange.Op.
 const (
 	Added   = "added"
 	Changed = "changed"
 	Removed = "removed"
 )
 
-// OldFile is a file as it was at some time in the past.
+// OldFile is a file as it was at a past time.
 type OldFile struct {
 	Path    string
 	Content func() ([]byte, error) // valid only until the function that received the file returns
 }
 
-// Moment is a time in the history: the time of a commit, or the time of the newest commit at or before At.
+// Moment identifies a point in the history: a commit, or the newest commit at or before a time.
 type Moment struct {
 	Commit string // the commit's hash or a prefix of it; "" to use At
 	At     time.Time
@@ -74,7 +76,7 @@ type Moment struct {
 
 // Commit is a Git commit.
 type Commit struct {
-	Hash    string // "" if not committed yet
+	Hash    string // "" if it has not been committed yet
 	At      time.Time
 	Subject string
 }
@@ -102,7 +104,8 @@ func OfRemoved() Query {
 	}
 }
 
-// OfMessages selects changes since a given time to the messages with the given ids, their copies and their marks.
+// OfMessages selects changes to the messages with the given ids, their copies and their marks. It omits changes
+// before a given time.
 func OfMessages(ids []string, since time.Time) Query {
 	of := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -116,7 +119,7 @@ func OfMessages(ids []string, since time.Time) Query {
 }
 
 // OfPath selects changes to a file, or to everything below a folder. If the file belongs to a message, OfPath also
-// selects the operations on that message, because they can be found without reading the trees.
+// selects the operations on that message, which can be found without reading Git's trees.
 func OfPath(at string) Query {
 	q := Query{
 		File:  func(path string, _ bool) bool { return path == at || strings.HasPrefix(path, at+"/") },
@@ -129,8 +132,8 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day in a message's path or, if there is none, in an id that a server created. The history contains
-// nothing about the message before that day. DayOf returns the zero time if name contains no day.
+// DayOf returns the day that a message's path or, if it contains none, a server-created id contains. The history
+// contains no earlier changes to the message. DayOf returns the zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -146,15 +149,15 @@ func DayOf(name string) time.Time {
 	return time.Time{}
 }
 
-// Entry is an operation, or a set of edits made at the same time.
+// Entry is an operation, or a set of edits that were committed together.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "" if not committed yet; most are committed within a second
+	Commit  string       `json:"commit"`            // "" if not committed yet; usually committed within a second
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; "" for the server itself
 	ID      string       `json:"id,omitempty"`      // message id, if any
 	Summary string       `json:"summary,omitempty"` // one readable line
-	Subject string       `json:"subject,omitempty"` // the message's subject, if Summary does not contain it
+	Subject string       `json:"subject,omitempty"` // the message's subject, set if Summary does not contain it
 	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server itself
 	Files   []FileChange `json:"files,omitzero"`
 }
@@ -170,11 +173,12 @@ const (
 	VerbRemove = "remove" // not an operation: the server committed the removal of files
 	VerbCommit = "commit" // not an operation: a user committed files
 
-	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
+	// VerbDelete removes a message for everyone. Apart from undo and redo operations, no other operation removes
+	// messages.
 	VerbDelete = "delete"
 
-	// These are the verbs of operations on claims. If a release concerns another agent's claim, the operation also
-	// sends a message.
+	// These are the verbs of operations on claims. An operation that releases another agent's claim also sends a
+	// message.
 	VerbClaim   = "claim"
 	VerbRenew   = "renew"
 	VerbRelease = "release"
@@ -183,7 +187,8 @@ const (
 	VerbRegister = "register"
 	VerbPresence = "presence"
 
-	// VerbHold and VerbGo are the verbs of the operations that begin and end an agent's hold. They also send a message.
+	// VerbHold and VerbGo are the verbs of the operations that begin and end a hold on an agent. These operations
+	// also send a message.
 	VerbHold = "hold"
 	VerbGo   = "go"
 
@@ -194,14 +199,15 @@ const (
 	RedoPrefix = "redo-"
 )
 
-// BesideMessage reports whether an operation with the verb may write claims or holds in addition to a message.
+// BesideMessage reports whether an operation with the verb may write claims or holds in addition to sending a
+// message.
 func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
 }
 
-// AboutBeside returns what an operation is about, such as "app/**" or "AmberFox: wait for me". BesideMessage must be
-// true for the operation's verb. The argument who is the agent that performed the operation, and summary is the
-// operation's summary.
+// AboutBeside returns what an operation on a claim or hold is about, such as "app/**" or "AmberFox: wait for me".
+// BesideMessage must return true for the operation's verb. The argument who is the agent that performed the
+// operation, and summary is the operation's summary.
 func AboutBeside(verb, who, summary string) string {
 	about := strings.TrimPrefix(summary, who+" ")
 	switch verb {
@@ -239,7 +245,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // index of the operation to which files without a message are assigned
+	last := -1 // index of the operation that gets the files that belong to no message
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary

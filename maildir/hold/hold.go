@@ -28,9 +28,9 @@ func Sentence(h *format.Hold, agent string) string {
 	return text
 }
 
-// Read reads the file of the agent's hold. It returns nil if there is no such file, or if agent is not an agent's name.
-// If the file is invalid, the agent is not held, and Read returns the file's problem. Read returns ErrUnavailable for a
-// machine fault.
+// Read reads the file of the agent's hold. It returns nil if there is no such file, or if agent is not a valid agent
+// name. If the file is invalid, the agent is not held, and Read returns the file's problem. Read returns
+// ErrUnavailable for a machine fault.
 func Read(t *tree.Tree, agent string) (*format.Hold, *format.Problem, error) {
 	if !format.ValidName(agent) {
 		return nil, nil, nil

@@ -36,7 +36,7 @@ type Held struct {
 // Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.
 func (h *Held) Sentence() string { return hold.Sentence(&h.Hold, h.Agent) }
 
-// Ended returns the text for an agent that is no longer held.
+// Ended returns the text that says that an agent is no longer held.
 func Ended(agent string) string { return "the hold on " + agent + " has ended" }
 
 // Request is a request to hold an agent.
@@ -54,9 +54,9 @@ const subjectEnded = "You can continue: the hold has ended"
 
 func fact(agent string) string { return "hold " + agent }
 
-// Hold holds an agent on behalf of by, and sends the agent a message. It replaces an earlier hold. The hold and the
-// message are written in one operation, so undo reverses both. The caller must ensure that by is a user. Hold returns
-// ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict if the hold's file cannot be read.
+// Hold puts an agent on hold for the user named by, and sends the agent a message. It replaces an earlier hold. The
+// hold and the message are written in one operation, so undo reverses both. The caller must ensure that by is a user.
+// Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict if the hold's file cannot be read.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
@@ -103,8 +103,8 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	return held, nil
 }
 
-// Go ends an agent's hold on behalf of by, and sends the agent a message. Undo reverses both. The caller must ensure
-// that by is a user. Go returns ErrNotFound if the agent is unknown or not held.
+// Go ends an agent's hold for the user named by, and sends the agent a message. Undo reverses both. The caller must
+// ensure that by is a user. Go returns ErrNotFound if the agent is unknown or not held.
 func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent string) (held *Held, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo, Agent: by}, Facts: []string{fact(agent)}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {
@@ -177,9 +177,8 @@ func (hs *Holds) Of(a *index.AgentRow) *format.Hold {
 	return a.Hold
 }
 
-// Sweep returns the operation that removes the file of an expired hold, and notifies the agent. Each operation removes
-// one file and then schedules the next Sweep. Sweep skips agents of other machines, because those machines remove the
-// files.
+// Sweep returns the operation that removes the file of one expired hold and notifies the agent. Each such operation
+// then schedules the next Sweep. Sweep skips agents of other machines, because those machines remove the files.
 func (hs *Holds) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo}, Alone: true}
 	tx.Plan = func(g *writer.Group) error {

@@ -18,7 +18,7 @@ type Arrival struct {
 	At      time.Time
 }
 
-// Firing is a hook and a copy for which the hook may have to run.
+// Firing is a hook, and a copy of a message for which the hook may have to run.
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner
@@ -30,7 +30,7 @@ type Firing struct {
 type Run struct {
 	Firing
 	File      string // absolute path of the copy
-	Data      []byte // the copy
+	Data      []byte // content of the copy
 	MessageID string
 	From      string // address
 	To        string // comma-separated addresses

@@ -63,7 +63,7 @@ func EventOf(k format.Kind) string {
 	return ""
 }
 
-// CheckDraft returns an error if the hook is invalid. The hook need not have a name yet.
+// CheckDraft returns an error if the hook is invalid. A missing name is allowed.
 func (h Hook) CheckDraft() error {
 	if h.Name == "" {
 		h.Name = h.derivedName()
@@ -122,9 +122,9 @@ func (h *Hook) check() error {
 // the same derived name.
 func (h *Hook) derivedName() string { return hashName(h.Event, h.Cmd, h.FireOnUntrusted) }
 
-// freeName returns the derived name, or, if a hook on another mailbox has that name, a name that is also derived from
-// the mailbox. If a hook on this mailbox already has one of these names, freeName returns that hook's name. The slice
-// own contains all of the owner's hooks.
+// freeName returns a name for a hook that was created without one. This is the derived name or, if a hook on another
+// mailbox has that name, a name that is also derived from the mailbox. If a hook on this mailbox already has one of
+// these names, freeName returns that hook's name. own contains all of the owner's hooks.
 func (h *Hook) freeName(own []Hook) string {
 	short, long := h.derivedName(), hashName(h.Mailbox, h.Event, h.Cmd, h.FireOnUntrusted)
 	name := short

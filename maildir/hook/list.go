@@ -14,8 +14,8 @@ import (
 // ListFile is the name of the file in the store's folder that lists the hooks.
 const ListFile = "hooks.json"
 
-// List is the store's hooks.json. While the file is unusable, every method returns refusal.ErrUnavailable and no hook
-// runs. List is safe for concurrent use.
+// List is the store's list of hooks in hooks.json. While the file is unusable, every method returns
+// refusal.ErrUnavailable and no hook runs. List is safe for concurrent use.
 type List struct {
 	file *registry.File[content]
 }
@@ -180,7 +180,7 @@ func (l *List) Move(project, from, to string, now time.Time) error {
 	})
 }
 
-// Restart keeps all hooks from running for anything older than now, regardless of their change numbers.
+// Restart prevents all hooks from running for anything older than now, regardless of their change numbers.
 func (l *List) Restart(now time.Time) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		for i := range all {
@@ -197,13 +197,12 @@ type Present struct {
 	Change int64     // number of the newest change
 }
 
-// Redate resets hooks that seem to have been created in the future, by the clock or by change number. This happens if
-// the clock was set back or the index was lost. Without the reset, these hooks would not run until that point is
-// reached again.
+// Redate resets hooks whose creation time or change number is in the future. Such hooks exist after the clock was set
+// back or the index was lost. Without the reset, they would not run until the clock or the change number catches up.
 //
-// If a hook is in the future by the clock, its creation time is set to the time at which the store was opened. Redate
-// returns such hooks as they were before the reset. Redate calls ask while the list is locked, because a hook created
-// after ask would seem to come from the future.
+// If a hook's creation time is in the future, Redate sets it to the time at which the store was opened. Redate
+// returns these hooks as they were before the reset. Redate calls ask while the list is locked, because a hook
+// created after ask would seem to come from the future.
 func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	err = l.change(func(all []Hook) ([]Hook, error) {
 		at, err := ask()
@@ -222,8 +221,8 @@ func (l *List) Redate(ask func() (Present, error)) (future []Hook, err error) {
 	return future, err
 }
 
-// OldestMark returns the smaller of last and the smallest After of any hook. Only changes after this mark may concern a
-// hook.
+// OldestMark returns the smallest After of any hook, or last if that is smaller. Only changes with a higher number
+// may concern a hook.
 func (l *List) OldestMark(last int64) (int64, error) {
 	all, err := l.Load()
 	for i := range all {

@@ -19,8 +19,8 @@ import (
 )
 
 // Log is the store's folder "hooks". It contains one mark for each run of a hook for a message. A mark is a file that
-// is created before the command starts, so that no run happens twice. Each line of a mark is JSON. The lines record
-// when the run began, its process, and how it ended.
+// is created before the command starts, so that no run happens twice. Each line of a mark is a JSON object. The lines
+// record when the run began, its process, and how it ended.
 //
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","begun":"2026-01-02T03:04:05.000000Z","timeout":60}
 //	{"hook":"backend-1a2b3c4d/BlueLake/wake","message":"msg_…","pid":4711,"process":"…"}
@@ -49,7 +49,7 @@ type entry struct {
 	Process string `json:"process,omitempty"` // identifies the process, because its pid may be reused
 	Ended   string `json:"ended,omitempty"`
 	Exit    *int   `json:"exit,omitempty"`
-	End     string `json:"end,omitempty"` // as End.Why
+	End     string `json:"end,omitempty"` // same as End.Why
 	MS      int64  `json:"ms,omitempty"`
 	Output  string `json:"output,omitempty"`
 	Mark    int64  `json:"mark,omitempty"` // in an old log: the newest change that has been processed
@@ -89,8 +89,9 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens and closes the log
-// and changes nothing. It returns ErrUnavailable if the log is not a regular file, and any error from os.OpenFile.
+// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens the log and closes
+// it again without changing it. It returns ErrUnavailable if the log is not a regular file, and any error from
+// os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {
@@ -268,7 +269,7 @@ func writeEntry(f *os.File, e entry) error {
 	return err
 }
 
-// add appends a line to a mark. The line need not survive a crash of the machine.
+// add appends a line to a mark. The line may be lost if the machine crashes.
 func (l *Log) add(e entry) error {
 	f, err := os.OpenFile(l.file(e.Hook, e.Message), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -299,7 +300,7 @@ func (l *Log) End(r *Run, end End) error {
 // Abandoned is a run that was still in progress when its server stopped.
 type Abandoned struct {
 	Hook, Message string // as in the log
-	PID           int    // leader of its process group; 0 if not recorded
+	PID           int    // leader of the run's process group; 0 if not recorded
 	Process       string // as passed to Started
 	Begun         time.Time
 	Timeout       int // seconds

@@ -1,5 +1,5 @@
-// Package index defines the index as package maildir uses it: the interface Index, its rows and queries, and Room, the
-// space for messages in an answer. Package indexer implements the interface.
+// Package index defines the index from the point of view of package maildir: the interface Index, its rows and
+// queries, and Room, the space for messages in an answer. Package indexer implements the interface.
 package index
 
 import (
@@ -304,7 +304,7 @@ type InboxQuery struct {
 	Project    string // slug; set by Box.Inbox
 	Agent      string
 	Since      time.Time // created after this time; zero for all
-	UrgentOnly bool      // only high and urgent
+	UrgentOnly bool      // only messages of high or urgent importance
 	UnreadOnly bool
 	// Quiet omits mail from other domains, unless the sender is in Trusted and was authenticated by the sender's
 	// domain.
@@ -313,7 +313,7 @@ type InboxQuery struct {
 	Archived bool     // include archived messages
 	Bodies   bool
 	// AwaitingAck selects deliveries that lack a required acknowledgement, either in this inbox or sent by the agent.
-	// If it is set, only Bodies, Limit and Before also apply.
+	// If it is set, Bodies, Limit and Before are the only other filters that apply.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
 	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
@@ -342,7 +342,7 @@ type Due struct {
 	Subject    string
 	Importance string
 	Kind       string // to, cc, bcc; KindSent for the agent's own message
-	Unread     bool   // by the agent
+	Unread     bool   // the agent has not read the message
 	Asks       bool   // an acknowledgement is still missing
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
@@ -351,8 +351,8 @@ type Due struct {
 
 // Replied says who has written in a message's thread since that message.
 type Replied struct {
-	ByAgent  bool // the agent in the query, to the message's sender
-	ByOthers bool // anyone other than the message's sender
+	ByAgent  bool // the agent in the query has written to the message's sender
+	ByOthers bool // anyone other than the message's sender has written
 }
 
 // Asked is a message that asks its recipients for an answer. See package question.
@@ -363,20 +363,21 @@ type Asked struct {
 	Subject string
 	Created time.Time
 
-	// Settled is the earlier of two times, or zero if neither has happened: when anyone but the sender wrote in the
-	// thread after the message, and when the last recipient in to and cc with a copy in this project acknowledged it.
+	// Settled is when the question was settled, or zero if it is open. A question is settled as soon as anyone but
+	// its sender writes in the thread after it, or all recipients in to and cc with a copy in this project have
+	// acknowledged it.
 	Settled time.Time
 }
 
 // Hidden says which messages of a thread an agent has hidden.
 type Hidden struct {
-	Cursor int64     // the newest hidden message
+	Cursor int64     // cursor of the newest hidden message
 	Until  time.Time // when the messages appear again
 }
 
 // Outline contains what a list of threads shows about a message and its thread.
 type Outline struct {
-	ID        string // of the message
+	ID        string // the message's id
 	Created   time.Time
 	Beginning string // the first 500 characters of the message's body
 	Subject   string // subject of the thread's first message
@@ -404,7 +405,7 @@ type ThreadQuery struct {
 type BoxQuery struct {
 	Project string // slug; set by Box.List
 	Agent   string // set by Box.List
-	Sent    bool   // the outbox
+	Sent    bool   // select from the outbox instead of the inbox
 	ID      string // only this message; "" for all
 	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
 	Before  string // only ids whose file names come before this id's file name; "" for all
@@ -418,9 +419,9 @@ type BoxQuery struct {
 // BoxRow is one copy in an inbox or outbox.
 type BoxRow struct {
 	MessageRow        // the canonical content without the body; BCC only in a sent row
-	CopyPath   string // the copy
-	Read       bool   // for an inbox row
-	Holders    int    // for a sent row: how many agents have the message in their inbox
+	CopyPath   string // path of the copy
+	Read       bool   // in an inbox row: the owner has read the message
+	Holders    int    // in a sent row: how many agents have the message in their inbox
 }
 
 // SearchQuery describes a search.

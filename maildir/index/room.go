@@ -8,10 +8,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Room is the space for messages in an answer of limited size. A toolset creates a Room for each call. A read fills the
-// Room message by message, and does not read bodies that would not fit. The first message is always included, with as
-// much of its body as fits. The read ends before the first later message that does not fit completely. A nil Room has
-// no limit. A Room is not safe for concurrent use.
+// Room is the space for messages in an answer of limited size. A toolset creates a Room for each call. A read adds
+// messages to the Room until it is full, and does not read bodies that would not fit. The first message is always
+// included, with as much of its body as fits. The read ends before the first later message that does not fit
+// completely. A nil Room has no limit. A Room is not safe for concurrent use.
 type Room struct {
 	// Small and Large are answer sizes in bytes. A read first uses Small, which needs no reservation. If Small is not
 	// enough, the read is repeated with Large, after Reserve.
@@ -21,8 +21,8 @@ type Room struct {
 	// Fit finds the longest prefix of text that takes up no more than most bytes in the answer and does not end inside
 	// a character. The prefix is n bytes long and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. The call returns any
-	// error from Reserve. Release returns that memory. A call that waits for mail may release the memory first.
+	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. If Reserve fails,
+	// the call returns its error. Release frees that memory. A call that waits for mail may free the memory first.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
 	// Offset is the byte offset in the first message's body at which the answer begins. It must be at the start of a
@@ -54,7 +54,7 @@ func (r *Room) Attempt(ctx context.Context, read func() error) error {
 	return read()
 }
 
-// Empty starts a new read.
+// Empty removes all messages from the room before a new read.
 func (r *Room) Empty() {
 	if r == nil {
 		return
@@ -71,7 +71,7 @@ func (r *Room) More() bool { return r != nil && r.full }
 // MayGrow reports whether the last read omitted something and a larger size can still be tried.
 func (r *Room) MayGrow() bool { return r.More() && !r.last }
 
-// GiveBack returns the memory that Attempt reserved.
+// GiveBack frees the memory that Attempt reserved.
 func (r *Room) GiveBack() {
 	if r != nil {
 		r.Release()
@@ -111,8 +111,9 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads the part of a body that fits: the whole body or, if must is set, at least its beginning. size is that
-// part's size in the answer. If the body does not fit, size is negative and the room is full.
+// takeBody reads the part of a body that fits: the whole body or, if must is set, at least its beginning. size is
+// that part's size in the answer. If the body does not fit, takeBody returns a negative size and marks the room as
+// full.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {

@@ -92,8 +92,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed returns the content of trusted_keys. If a machine fault prevents reading the file, it returns the content
-// that was read last.
+// believed returns the content of trusted_keys. If a machine fault prevents reading the file, believed returns the
+// last content that it could read.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {

@@ -26,13 +26,13 @@ const (
 	trustedLock = trustedFile + ".lock" // held by a process while it changes trusted_keys
 )
 
-// IsFile reports whether the file with the given name in a store's folder belongs to this package.
+// IsFile reports whether a file with the given name in a store's folder belongs to this package.
 func IsFile(name string) bool {
 	return slices.Contains([]string{keyFile, oldKeyFile, tokenFile, trustedFile, trustedLock}, name)
 }
 
-// Problems reads the files of a store as its server does. For each unusable file, it returns an error that says what is
-// wrong and what to do. It changes nothing.
+// Problems reads the key files of a store in the same way as its server. For each unusable file, it returns an error
+// that says what is wrong and what to do. It changes nothing.
 func Problems(root string) (all []error) {
 	_, keyErr := readKey(filepath.Join(root, keyFile))
 	_, tokenErr := readToken(filepath.Join(root, tokenFile))

@@ -15,8 +15,8 @@ import (
 // whereas this parser reads each byte at most twice.
 type bareLinks struct{}
 
-// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of text. These are white space
-// (represented by the space) and opening parentheses.
+// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of a text: white space, which
+// the space stands for, and opening parentheses.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
 // Parse returns a link if an address begins at the current position, or right after a trigger byte there.
@@ -42,11 +42,11 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return link
 }
 
-// bareBegins lists the possible beginnings of an address. A host must follow.
+// bareBegins lists the possible beginnings of an address. They must be followed by a host.
 var bareBegins = []string{"https://", "http://", "www."}
 
-// bareAddress returns the web address at the beginning of a line. The address extends to a space or "<", without final
-// punctuation. bareAddress returns nil if there is none.
+// bareAddress returns the web address at the beginning of a line, or nil if there is none. The address extends to a
+// space or "<", without final punctuation.
 func bareAddress(line []byte) []byte {
 	for _, begin := range bareBegins {
 		if len(line) < len(begin) || !strings.EqualFold(string(line[:len(begin)]), begin) {

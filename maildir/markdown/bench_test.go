@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// BenchmarkRender measures the conversion of a body to HTML, which the page does for each message that it shows.
+// BenchmarkRender measures converting a body to HTML, which the page does for each message that it shows.
 func BenchmarkRender(b *testing.B) {
 	body := ordinary(b)
 	b.SetBytes(int64(len(body)))
@@ -20,7 +20,7 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkHostile measures bodies of size Limit that are designed to be slow.
+// BenchmarkHostile measures rendering bodies of Limit bytes that are designed to be slow.
 func BenchmarkHostile(b *testing.B) {
 	bodies := hostile(Limit)
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {
@@ -33,7 +33,7 @@ func BenchmarkHostile(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstHeading measures the cost of FirstHeading during ingest.
+// BenchmarkFirstHeading measures FirstHeading, which runs when a message without a subject is ingested.
 func BenchmarkFirstHeading(b *testing.B) {
 	body := ordinary(b)
 	b.ReportAllocs()
@@ -42,7 +42,7 @@ func BenchmarkFirstHeading(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainText measures the cost of an excerpt.
+// BenchmarkPlainText measures extracting an excerpt.
 func BenchmarkPlainText(b *testing.B) {
 	body := ordinary(b)
 	b.ReportAllocs()

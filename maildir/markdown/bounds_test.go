@@ -11,8 +11,8 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestBounds checks that no body takes more CPU time than allowed, even if it is designed to be slow. BenchmarkHostile
-// shows the cost of each body.
+// TestBounds checks that no body takes more CPU time than allowed, even if the body is designed to be slow.
+// BenchmarkHostile shows the time for each body.
 func TestBounds(t *testing.T) {
 	for name, body := range hostile(worst) {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestScanLimits(t *testing.T) {
 	compare(t, "PlainText", "", PlainText(strings.Repeat("\n", plainLimit)+"late\n"))
 }
 
-// TestBytes checks bodies with NUL bytes, carriage returns and invalid UTF-8.
+// TestBytes checks that bodies with NUL bytes, carriage returns and invalid UTF-8 are handled correctly.
 func TestBytes(t *testing.T) {
 	t.Parallel()
 	compare(t, "PlainText", "0 a c\uFFFD", PlainText("\x000\x00 `a`\r\n\r\nc\xff"))
@@ -105,6 +105,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the maximum CPU time for one body. On an idle machine, the slowest body takes a tenth of that. Under load,
-// a body takes up to eight times as long as on an idle machine. A cubic parser would take hundreds of times as long.
+// allowed is the maximum CPU time for one body. On an idle machine, the slowest body takes a tenth of this; under
+// load, it may take eight times as long. With a parser that takes cubic time, it would take hundreds of times as
+// long.
 const allowed = 20 * time.Second * slow

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/net/html"
 )
 
-// Policy lists the HTML elements that Clean keeps, with their attributes. Clean keeps a link only if it keeps the
-// link's address, and an image only if it keeps the image's source.
+// Policy lists the HTML elements that Clean keeps, with their attributes. Clean keeps a link only if the link's
+// address is allowed, and an image only if the image's source is allowed.
 type Policy map[string]Attributes
 
-// Attributes lists an element's attributes. The functions report whether a value is allowed.
+// Attributes lists an element's attributes. Each function reports whether a value of the attribute is allowed.
 type Attributes map[string]func(value string) bool
 
-// Clean returns the text of page and the markup that the policy allows. Everything else becomes text or is dropped.
-// Clean writes each tag of the result itself, with quoted and escaped attributes, so the result contains no other
-// tag. Each link gets rel="nofollow noreferrer".
+// Clean returns the text of page with only the markup that the policy allows. All other markup becomes text or is
+// dropped. Clean writes every tag in the result itself, with quoted and escaped attributes, so the result cannot
+// contain other tags. Each link gets rel="nofollow noreferrer".
 func Clean(page string, allowed Policy) string {
 	var b strings.Builder
 	dropped := map[string]int{} // number of open links that were dropped, by element
@@ -46,10 +46,10 @@ func Clean(page string, allowed Policy) string {
 	}
 }
 
-// needs lists elements that are kept only with a certain attribute.
+// needs lists elements that are kept only if they have a certain attribute.
 var needs = map[string]string{"a": "href", "img": "src"}
 
-// writeTag writes a start tag with its allowed attributes. It returns false if it dropped the tag.
+// writeTag writes a start tag with its allowed attributes. It returns false if the tag is not allowed.
 func writeTag(b *strings.Builder, t *html.Token, allowed Policy) bool {
 	attributes, ok := allowed[t.Data]
 	if !ok {
@@ -73,7 +73,7 @@ func writeTag(b *strings.Builder, t *html.Token, allowed Policy) bool {
 	return true
 }
 
-// WebAddress reports whether an address has the scheme http, https or mailto and can be parsed.
+// WebAddress reports whether an address is a valid URL with the scheme http, https or mailto.
 func WebAddress(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && slices.Contains([]string{"http", "https", "mailto"}, u.Scheme)

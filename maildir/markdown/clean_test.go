@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// narrow returns a policy with a few elements.
+// narrow returns a policy that allows only a few elements.
 func narrow() markdown.Policy {
 	p := markdown.Bare("p", "em", "br")
 	p["a"] = markdown.Attributes{"href": markdown.WebAddress}
@@ -17,7 +17,7 @@ func narrow() markdown.Policy {
 	return p
 }
 
-// TestClean checks which markup Clean keeps, and how it writes the markup.
+// TestClean checks which markup Clean keeps, and how the kept markup is written.
 func TestClean(t *testing.T) {
 	t.Parallel()
 	for page, want := range map[string]string{
@@ -43,8 +43,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// FuzzClean checks that the result contains only what the policy allows, as a browser would parse it, and that cleaning
-// it again changes nothing.
+// FuzzClean checks that the result, as a browser would parse it, contains only what the policy allows, and that
+// cleaning it again changes nothing.
 func FuzzClean(f *testing.F) {
 	for _, page := range []string{
 		`<p><a href="https://x.example" onclick="y">b</a><img src="/own"></p>`,

@@ -1,5 +1,5 @@
 // Package markdown reads GitHub-Flavored Markdown bodies. It finds the first heading, produces excerpts, HTML and
-// terminal output, and rewrites image destinations. The package knows nothing about mail. No other package imports
+// terminal output, and rewrites image destinations. The package knows nothing about mail. No other package uses
 // goldmark.
 //
 //	FirstHeading  reads at most 16 KiB; used during ingest if there is no subject
@@ -9,8 +9,8 @@
 //	RenderWith    does the same, with images
 //	Terminal      does the same for a terminal
 //
-// No function panics, starts a goroutine, logs or keeps state. All functions are safe for concurrent use, and a result
-// depends only on the body's bytes.
+// The functions do not panic, start goroutines, log or keep state. They are safe for concurrent use, and their
+// results depend only on their arguments.
 //
 // # Limits
 //

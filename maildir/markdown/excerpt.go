@@ -8,9 +8,10 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// FirstHeading returns the text of the first heading in the first 16 KiB of a body, outside quotes and lists. If there
-// is no heading, it returns the first line with text. If no line has text, it returns the first nonblank line
-// unchanged. The result is a single line of up to 200 runes without markup, or "" for a blank body.
+// FirstHeading returns the text of the first heading in the first 16 KiB of a body, ignoring headings in quotes and
+// lists. If there is no heading, it returns the first line that contains text. If no line contains text, it returns
+// the first nonblank line unchanged. The result is a single line of up to 200 runes without markup, or "" for a blank
+// body.
 //
 // See docs/tree.md, "A message".
 func FirstHeading(body string) string {
@@ -35,7 +36,7 @@ func FirstHeading(body string) string {
 }
 
 // PlainText returns an excerpt: the text of the first 8 KiB of a body without markup, as a single line of up to 300
-// runes. An image is replaced with its description. Code is kept as text. Do not use PlainText for searching.
+// runes. An image is replaced with its description. Code is kept as text. PlainText must not be used for searching.
 func PlainText(body string) string {
 	body, cut := beginning(body, plainLimit)
 	var b strings.Builder
@@ -50,7 +51,7 @@ func PlainText(body string) string {
 	return s
 }
 
-// cutImage matches an image at the end of the text that is cut off inside its data URI.
+// cutImage matches an image at the end of a text if the text ends inside the image's data URI.
 var cutImage = lazy.Regexp(`\]\(data:[^\s()]*\s*$`)
 
 // beginning is like clipBody, but it does not count the data of images, and it closes an image whose data is cut off.
@@ -60,8 +61,8 @@ func beginning(body string, limit int) (string, bool) {
 	return cutImage().ReplaceAllString(body, "](data:)"), cut
 }
 
-// eachBlock calls do with each block of a body that has text, in order, until do returns false. The text keeps the
-// block's line breaks.
+// eachBlock calls do for each block of a body that contains text, in order, until do returns false. The text contains
+// the block's line breaks.
 func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
 	doc := parseTree(source)

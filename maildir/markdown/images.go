@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// MayHaveImages quickly reports whether a body may show an image.
+// MayHaveImages reports whether a body may contain an image. It is fast, because it does not parse the body.
 func MayHaveImages(body string) bool {
 	if strings.Contains(body, "![") {
 		return true
@@ -29,11 +29,11 @@ func MayHaveImages(body string) bool {
 
 // RewriteImages replaces the destinations of the inline images in a body. It handles <img src="destination"> and
 // ![alt](destination), even if the destination contains spaces, which Markdown does not allow. It replaces each
-// destination, in text order, with the result of to(destination). To keep a destination, the function returns its
-// argument. A result must not contain a space, quote or bracket, because it is not escaped.
+// destination, in the order of the text, with the result of to(destination). To keep a destination, the function
+// returns it unchanged. Its result is not escaped, so it must not contain spaces, quotes or brackets.
 //
-// Images in code and in references ([alt][name]) stay unchanged, as does the text after Limit bytes. If that text may
-// contain images, whole is false. The bytes of data URIs do not count toward Limit.
+// Images in code, images written as references ([alt][name]), and everything after the first Limit bytes are not
+// changed. If the unread text may contain images, whole is false. The bytes of data URIs do not count toward Limit.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -49,7 +49,7 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 	done := 0
 	for _, s := range imageSpans(doc, text) {
 		start, end := cuts.origin(s.start), cuts.origin(s.end)
-		if start < done { // inside another destination
+		if start < done { // the span is inside another destination
 			continue
 		}
 		old := s.read(body[start:end])
@@ -64,19 +64,19 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 // sameLength converts line endings to "\n" without changing any offsets.
 var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 
-// span is a part of the text, given as byte offsets.
+// span is a part of a text, given by byte offsets.
 type span struct{ start, end int }
 
 // spanAttribute is an attribute of an image node. It contains the span from the image's "](" to its ")".
 const spanAttribute = "mailtree-span"
 
-// imageSpan is a destination's position, together with the function that decodes the destination.
+// imageSpan is the position of a destination, with the function that decodes the destination.
 type imageSpan struct {
 	span
 	read func(written string) string
 }
 
-// imageSpans returns the spans of the destinations, including angle brackets, in text order.
+// imageSpans returns the spans of the destinations, including angle brackets, in the order of the text.
 func imageSpans(doc ast.Node, text string) []imageSpan {
 	var all []imageSpan
 	blanks := blankImages(text)
@@ -109,7 +109,7 @@ func imageSpans(doc ast.Node, text string) []imageSpan {
 	return all
 }
 
-// unbracket decodes a destination as written in Markdown.
+// unbracket decodes a destination that is written in Markdown.
 func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
@@ -120,8 +120,9 @@ var blankImage = lazy.Regexp(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
-// blankImages finds text that looks like an image with a space in its destination, by the offset of the "(". The text
-// is an image only if that offset is in plain text, outside code and links.
+// blankImages finds everything in a text that looks like an image with a space in its destination. The result maps
+// the offset of the "(" to the destination. It is an image only if that offset is in plain text, outside code and
+// links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage().FindAllStringSubmatchIndex(text, -1) {
@@ -154,7 +155,8 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	return all
 }
 
-// destination returns the span of the destination in `](destination "title")`. ok is false for a reference.
+// destination returns the span of the destination in `](destination "title")`. The result ok is false for a
+// reference.
 func destination(text string, tail span) (span, bool) {
 	s := text[tail.start:tail.end]
 	if !strings.HasPrefix(s, "](") {
@@ -172,7 +174,7 @@ func destination(text string, tail span) (span, bool) {
 	return span{start, start + end}, end > 0
 }
 
-// closingAngle returns the number of bytes up to the end of "<…>".
+// closingAngle returns the length of the text up to the end of "<…>".
 func closingAngle(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -185,8 +187,8 @@ func closingAngle(s string) int {
 	return -1
 }
 
-// cuts records where text was left out. It maps offsets in the remaining text to the number of bytes missing before
-// them.
+// cuts records where parts of a text were left out. It maps offsets in the remaining text to the total number of
+// bytes left out before them.
 type cuts []struct{ at, gone int }
 
 // origin converts an offset in the shortened text to an offset in the whole text.
@@ -198,7 +200,8 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data in each data URI, which may be megabytes long and has no meaning to a parser.
+// shorten leaves out most of the data in each data URI. The data may be megabytes long, and the parser does not need
+// it.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

@@ -57,8 +57,8 @@ func TestRewriteImages(t *testing.T) {
 	}
 }
 
-// FuzzRewriteImages checks that no body causes a panic, and that a body is unchanged if the passed function returns its
-// argument.
+// FuzzRewriteImages checks that no body causes a panic, and that a body does not change if the function to returns
+// its argument.
 func FuzzRewriteImages(f *testing.F) {
 	for _, body := range hostile(300) {
 		f.Add(body)
@@ -73,8 +73,8 @@ func FuzzRewriteImages(f *testing.F) {
 	})
 }
 
-// TestRewriteImagesWhole checks that RewriteImages reports whether it may have missed images because the text is too
-// long.
+// TestRewriteImagesWhole checks that the result whole is false if RewriteImages may have missed images because the
+// text is too long.
 func TestRewriteImagesWhole(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string

@@ -9,8 +9,8 @@ const (
 	// Limit is the maximum number of bytes of a body that Render and RewriteImages read.
 	Limit = 32 << 10
 
-	// maxDepth is how deeply the blocks in a body may be nested, counting the body itself. A list within a list adds
-	// two levels.
+	// maxDepth is the maximum nesting depth of the blocks in a body, including the body itself. A list within a list
+	// adds two levels.
 	maxDepth = 100
 
 	headingLimit = 16 << 10 // maximum number of bytes that FirstHeading reads
@@ -20,11 +20,11 @@ const (
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // maximum number of runes that PlainText returns
-	headingRunes = 200 // the same for FirstHeading: at most 800 bytes; a subject may have 998
+	headingRunes = 200 // the same for FirstHeading: 200 runes take at most 800 bytes, and a subject may have 998
 )
 
-// clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts at a rune boundary and,
-// if the second half contains a line ending, after a line.
+// clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts after a line if the
+// second half of these bytes contains a line ending, and otherwise at a rune boundary.
 func clipBody(body string, limit int) (string, bool) {
 	if len(body) <= limit {
 		return body, false

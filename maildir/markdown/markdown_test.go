@@ -13,8 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the wanted parts of testdata/*.txtar")
 
-// TestFixtures checks the results for each testdata/*.txtar. body.md is the input, and heading.txt and plain.txt
-// contain the expected results of FirstHeading and PlainText.
+// TestFixtures checks the results for each file testdata/*.txtar. In the file, body.md is the input, and heading.txt
+// and plain.txt are the expected results of FirstHeading and PlainText.
 func TestFixtures(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/*.txtar")

@@ -2,7 +2,8 @@
 
 package markdown
 
-// With the race detector, bodies are an eighth as long, because goldmark takes quadratic time.
+// These values apply without the race detector. With it, bodies are an eighth as long, because goldmark takes
+// quadratic time.
 const (
 	slow  = 1
 	worst = Limit

@@ -11,7 +11,7 @@ import (
 )
 
 // parseTree returns goldmark's tree for the source, or nil if goldmark panicked. Bodies are untrusted, and a panic in
-// a library must not stop the server. more contains additional inline parsers.
+// a library must not stop the server. The argument more contains additional inline parsers.
 func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 	defer func() {
 		if recover() != nil {
@@ -23,8 +23,8 @@ func parseTree(source []byte, more ...util.PrioritizedValue) (doc ast.Node) {
 
 // newParser assembles a parser for GitHub-Flavored Markdown from goldmark's parsers.
 //
-// It leaves out bare links, which bare.go parses, and heading ids. It also leaves out the table extension's transformer
-// for "\|" in code spans, which render.go handles.
+// The parser does not support heading ids. It also leaves out bare links, which bare.go parses, and the table
+// extension's transformer for "\|" in code spans, which render.go handles.
 func newParser(more ...util.PrioritizedValue) parser.Parser {
 	links := parser.NewLinkParser()
 	blocks := parser.DefaultBlockParsers()
@@ -49,9 +49,9 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// shallow limits the nesting of blocks. Below a depth of maxDepth, it opens only paragraphs, so that the markup of
-// deeper blocks stays text. Otherwise, goldmark's running time and the size of the HTML would grow with the square of
-// the depth.
+// shallow limits the nesting depth of blocks. Below maxDepth, it opens only paragraphs, so the markup of deeper
+// blocks becomes text. Otherwise, goldmark's running time and the size of the HTML would grow with the square of the
+// depth.
 type shallow struct{ parser.BlockParser }
 
 // Open implements parser.BlockParser.
@@ -60,13 +60,13 @@ func (p shallow) Open(parent ast.Node, r text.Reader, pc parser.Context) (ast.No
 	for n := parent; n != nil; n = n.Parent() {
 		depth++
 	}
-	if depth > maxDepth && len(p.Trigger()) > 0 && parent.Kind() != ast.KindList { // a list must have items
+	if depth > maxDepth && len(p.Trigger()) > 0 && parent.Kind() != ast.KindList { // a list must contain items
 		return nil, parser.NoChildren
 	}
 	return p.BlockParser.Open(parent, r, pc)
 }
 
-// images parses links and images. It records the position of an image's destination.
+// images parses links and images. It also stores the position of each image's destination.
 type images struct {
 	parser.InlineParser
 	parser.CloseBlocker
@@ -83,9 +83,9 @@ func (p images) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast
 	return node
 }
 
-// tables parses tables, except those whose cells are mostly missing. goldmark pads each row to the width of the header,
-// so 4 kB of "|" followed by 4 kB of short rows would create millions of cells. Each cell that the sender writes out
-// takes at least one byte.
+// tables parses tables, except tables in which most cells are missing. goldmark adds missing cells to each row, so 4
+// kB of "|" followed by 4 kB of short rows would create millions of cells. Cells that are not missing take at least
+// one byte each.
 type tables struct{ parser.ParagraphTransformer }
 
 // Transform implements parser.ParagraphTransformer.

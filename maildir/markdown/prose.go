@@ -6,7 +6,7 @@ import (
 	"github.com/yuin/goldmark/ast"
 )
 
-// proseBuilder collects plain text from inline nodes. It folds white space, and it ends lines with "\n".
+// proseBuilder collects the plain text of inline nodes. It folds white space, and ends lines with "\n".
 type proseBuilder struct {
 	source    []byte
 	text      strings.Builder
@@ -39,7 +39,7 @@ func (b *proseBuilder) inline(n ast.Node) {
 		b.write(string(n.Label(b.source)))
 	case *ast.RawHTML:
 		b.tag(n)
-	default: // emphasis, links, images: write only their contents
+	default: // emphasis, links and images: write only the content
 		b.children(n)
 	}
 }
@@ -51,7 +51,7 @@ func (b *proseBuilder) code(n *ast.CodeSpan) {
 	}
 }
 
-// tag drops an HTML tag but keeps a line break.
+// tag drops an HTML tag, but keeps the line break of a <br>.
 func (b *proseBuilder) tag(n *ast.RawHTML) {
 	if n.Segments.Len() == 0 {
 		return
@@ -62,7 +62,7 @@ func (b *proseBuilder) tag(n *ast.RawHTML) {
 	}
 }
 
-// write appends s with white space folded, and without white space at the start or end.
+// write appends s and folds white space. White space at the beginning and end of the whole text is dropped.
 func (b *proseBuilder) write(s string) {
 	for _, r := range s {
 		if blank(r) {

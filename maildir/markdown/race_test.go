@@ -3,6 +3,6 @@
 package markdown
 
 const (
-	slow  = 4 // multiplies the allowed CPU time
+	slow  = 4 // the allowed CPU time is multiplied by this factor
 	worst = Limit / 8
 )

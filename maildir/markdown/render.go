@@ -14,18 +14,20 @@ import (
 	"github.com/yuin/goldmark/util"
 )
 
-// Render converts a body to HTML. It returns "" and false if the body is larger than [Limit] or if goldmark fails. The
-// caller should then show the unrendered body.
+// Render converts a body to HTML. If the body is larger than [Limit] or goldmark fails, it returns "" and false, and
+// the caller should show the body as plain text.
 //
 // The HTML contains none of the sender's markup: HTML in the body is shown as text. An image becomes a link, so that
 // reading the body loads nothing. A bare web address also becomes a link. A quote at the end of the body is folded,
-// because it is usually the text that the body replies to. The caller must still clean the HTML: see [Clean].
+// because it is usually the text of the message that the sender replied to. The caller must still clean the HTML with
+// [Clean].
 func Render(body string) (string, bool) {
 	return RenderWith(body, func(string) string { return "" })
 }
 
-// RenderWith is like Render, but it shows an image if to(destination) returns an address that may be loaded. The image
-// is then also a link to that address. The destination is the one in the body.
+// RenderWith is like Render, but shows images. For each image, it calls to(destination) with the destination in the
+// body. If the result is not "", it is the address of the image to show, and the image is also a link to that
+// address.
 func RenderWith(body string, to func(destination string) (address string)) (string, bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -74,7 +76,7 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTable, renderTable)
 }
 
-// renderCodeSpan writes a code span as goldmark does, except that "\|" in a table cell is a pipe.
+// renderCodeSpan writes a code span like goldmark, except that "\|" in a table cell stands for a pipe.
 func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</code>")
@@ -87,7 +89,7 @@ func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 	return ast.WalkSkipChildren, nil
 }
 
-// codeTexts returns the pieces of text in a code span. In a table cell, "\|" is a pipe, even in code.
+// codeTexts returns the pieces of text in a code span. In a table cell, "\|" stands for a pipe, even in code.
 func codeTexts(n ast.Node, source []byte) (texts []string) {
 	cell := false
 	for p := n.Parent(); p != nil && !cell; p = p.Parent() {
@@ -148,7 +150,7 @@ func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Wal
 	return ast.WalkContinue, nil
 }
 
-// renderCode writes a code block. The block has its own scroll bar, so it must be focusable.
+// renderCode writes a code block. The block can be scrolled, so it must be focusable.
 func renderCode(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		return ast.WalkContinue, nil
@@ -170,7 +172,7 @@ func renderTag(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkSkipChildren, nil
 }
 
-// writeImage writes an image. Unless the image is already in a link, it becomes a link to itself.
+// writeImage writes an image. Unless the image is already inside a link, it becomes a link to its own address.
 func writeImage(w util.BufWriter, address, alt string, linked bool) {
 	at := util.EscapeHTML([]byte(address))
 	image := fmt.Sprintf(`<img src="%s" alt="%s" loading="lazy">`, at, util.EscapeHTML([]byte(alt)))
@@ -196,7 +198,7 @@ func writeSegments(w util.BufWriter, source []byte, all *text.Segments) {
 	}
 }
 
-// renderCheckBox shows a check box as a character, because readers cannot check it.
+// renderCheckBox shows a check box as a character, because the reader cannot check it.
 func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		box := "☐ "
@@ -208,7 +210,8 @@ func renderCheckBox(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.
 	return ast.WalkContinue, nil
 }
 
-// renderItem writes a list item. If the item has a check box, its class is "task", and the box serves as its bullet.
+// renderItem writes a list item. If the item begins with a check box, its class is "task", and the box replaces the
+// bullet.
 func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	first := n.FirstChild()
 	switch {
@@ -226,7 +229,7 @@ func renderItem(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.Walk
 	return ast.WalkContinue, nil
 }
 
-// renderTable writes a table. The table has its own scroll bar, so it must be focusable.
+// renderTable writes a table. The table can be scrolled, so it must be focusable.
 func renderTable(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
 		_, _ = w.WriteString("<table tabindex=\"0\">\n")

@@ -28,19 +28,20 @@ var renditions = []struct {
 	{bold, "1"}, {faint, "2"}, {italic, "3"}, {underlined, "4"}, {struck, "9"}, {literal, "2"},
 }
 
-// piece is text in one style. Plain has already been applied to the text.
+// piece is text in one style. Plain has already been applied to it.
 type piece struct {
 	style style
 	text  string
 }
 
-// word is text that is not broken between lines. If ends is set, a line ends after the word.
+// word is text that is not broken into several lines. If ends is set, the line ends after the word.
 type word struct {
 	pieces []piece
 	ends   bool
 }
 
-// paint returns text in a style. If the text comes from the body, Plain must already have been applied to it.
+// paint returns text with the codes of a style. If the text comes from the body, the caller must already have applied
+// Plain to it.
 func (s *sheet) paint(in style, text string) string {
 	if text == "" || in == 0 || s.Paint == nil {
 		return text
@@ -54,7 +55,7 @@ func (s *sheet) paint(in style, text string) string {
 	return s.Paint(strings.Join(codes, ";"), text)
 }
 
-// paintLine returns a line of the sender's text in a style.
+// paintLine applies Plain to a line of the sender's text, and returns it with the codes of a style.
 func (s *sheet) paintLine(in style, text string) string { return s.paint(in, s.Plain(text)) }
 
 func (s *sheet) paintAll(line []piece) string {
@@ -65,7 +66,7 @@ func (s *sheet) paintAll(line []piece) string {
 	return b.String()
 }
 
-// words returns the words in a block's inline children. base is the style of plain words.
+// words returns the words in a block's inline children. The argument base is the style of plain words.
 func (s *sheet) words(n ast.Node, base style) []word {
 	c := wordCollector{sheet: s}
 	c.children(n, base)
@@ -76,7 +77,7 @@ func (s *sheet) words(n ast.Node, base style) []word {
 type wordCollector struct {
 	*sheet
 	all  []word
-	open bool // the last word may continue
+	open bool // more text may be added to the last word
 }
 
 func (c *wordCollector) children(n ast.Node, in style) {
@@ -129,7 +130,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write. If the terminal has no styles, it also writes markup before and after.
+// within calls write. If the terminal has no styles, it also writes the markup before and after that.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""
@@ -142,7 +143,7 @@ func (c *wordCollector) within(markup string, write func()) {
 	c.write(0, markup)
 }
 
-// link writes the content of a link or image. It also writes the address, unless the content equals the address.
+// link writes the content of a link or image, followed by the address if it differs from the content.
 func (c *wordCollector) link(n ast.Node, to []byte, in style) {
 	c.children(n, in)
 	if readProse(c.source, n) != string(to) && !bytes.HasPrefix(to, []byte("data:")) {

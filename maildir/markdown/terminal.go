@@ -11,15 +11,15 @@ import (
 
 // Terminal describes the terminal that bodies are rendered for.
 type Terminal struct {
-	Width   int                             // columns per line; code and long words may be longer
-	Columns func(text string) int           // the number of columns that text takes up
+	Width   int                             // number of columns in a line; code and long words may exceed it
+	Columns func(text string) int           // returns the number of columns that text takes up
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
 	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil: the markup stays
 }
 
-// Render converts a body to lines for the terminal. It returns "" and false if the body is larger than [Limit] or if
-// goldmark fails. The caller should then show the unrendered body. Every piece of the body is passed to Plain after
-// character references are resolved and before Paint.
+// Render converts a body to lines for the terminal. If the body is larger than [Limit] or goldmark fails, it returns
+// "" and false, and the caller should show the body as plain text. Every piece of the body is passed to Plain after
+// its character references have been resolved, and before it is passed to Paint.
 func (t Terminal) Render(body string) (text string, ok bool) {
 	source := []byte(normalize(body))
 	if len(source) > Limit {
@@ -39,28 +39,28 @@ func (t Terminal) Render(body string) (text string, ok bool) {
 	return s.out.String(), true
 }
 
-// sheet collects the lines of a body.
+// sheet collects the output lines for a body.
 type sheet struct {
 	Terminal
 	source []byte
 	out    strings.Builder
 }
 
-// margin is the text that precedes the lines of a block.
+// margin is the text at the beginning of each line of a block.
 type margin struct {
 	first, rest string
 	width       int // number of columns that first and rest take up
 }
 
-// next returns the text before the next line.
+// next returns the text for the beginning of the next line.
 func (m *margin) next() string {
 	now := m.first
 	m.first = m.rest
 	return now
 }
 
-// inner returns the margin of a block inside m's block. If the nesting is deep, inner adds nothing, so that text keeps
-// at least half of the width.
+// inner returns the margin of a block inside the block of m. If the blocks are deeply nested, inner adds nothing, so
+// that at least half of the width is left for text.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
 	if m.width+width > s.Width/2 {
@@ -73,7 +73,7 @@ func (s *sheet) line(m *margin, text string) {
 	s.out.WriteString(strings.TrimRight(m.next()+text, " ") + "\n")
 }
 
-// blocks writes the blocks in a parent. If tight is set, it leaves out the blank lines between them.
+// blocks writes the child blocks of parent. If tight is set, it omits the blank lines between them.
 func (s *sheet) blocks(parent ast.Node, m *margin, tight bool) {
 	written := false
 	for n := parent.FirstChild(); n != nil; n = n.NextSibling() {
@@ -147,11 +147,11 @@ func (s *sheet) prose(n ast.Node, m *margin, base style) {
 	}
 }
 
-// leastCell is the minimum width to which a table's columns are narrowed.
+// leastCell is the smallest width to which a table's columns are narrowed.
 const leastCell = 8
 
-// table writes a table and narrows its columns to fit the width. If there are too many columns for that, table writes
-// the rows as wrapped text.
+// table writes a table, and narrows the table's columns to fit the width. If the table has too many columns, it
+// writes the rows as wrapped text instead.
 func (s *sheet) table(t *extast.Table, m *margin) {
 	width := s.Width - m.width
 	var rows [][][]word
@@ -195,8 +195,8 @@ func (s *sheet) table(t *extast.Table, m *margin) {
 	}
 }
 
-// cellWidths returns the widths of a table's columns. Their sum is at most total. It narrows the widest columns to the
-// same width.
+// cellWidths returns the widths of a table's columns, whose sum is at most total. If necessary, it narrows the widest
+// columns to a common width.
 func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	var widths []int
 	for _, cells := range rows {
@@ -224,7 +224,7 @@ func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	return widths
 }
 
-// row writes the cells of a row next to each other.
+// row writes the cells of a table row next to each other.
 func (s *sheet) row(cells [][]word, widths []int, to []extast.Alignment, m *margin) {
 	height, lines := 1, make([][][]piece, len(cells))
 	for i, c := range cells {
@@ -255,7 +255,7 @@ func (s *sheet) row(cells [][]word, widths []int, to []extast.Alignment, m *marg
 	}
 }
 
-// broken breaks words that are wider than a table column.
+// broken breaks words that are wider than their table column.
 func (s *sheet) broken(words []word, width int) (all []word) {
 	for _, w := range words {
 		if s.lineColumns(w.pieces) <= width {
@@ -280,7 +280,7 @@ func (s *sheet) broken(words []word, width int) (all []word) {
 	return all
 }
 
-// wrap arranges words in lines of up to width columns. A wider word gets its own line.
+// wrap arranges words in lines of up to width columns. A word that is wider gets a line of its own.
 func (s *sheet) wrap(words []word, width int) (lines [][]piece) {
 	var line []piece
 	used := 0
@@ -319,7 +319,7 @@ func (s *sheet) lineColumns(line []piece) (n int) {
 // joined appends a piece to a line.
 func joined(line []piece, p piece) []piece {
 	if last := len(line) - 1; last >= 0 && line[last].style == p.style {
-		line = slices.Clone(line) // words may share their pieces
+		line = slices.Clone(line) // words may share the same slice
 		line[last].text += p.text
 		return line
 	}

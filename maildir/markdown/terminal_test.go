@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// narrow returns a terminal with 30 columns that shows renditions as readable text.
+// narrow returns a terminal with 30 columns that shows ECMA-48 codes as readable text.
 func narrow() Terminal {
 	return Terminal{
 		Width:   30,
@@ -17,7 +17,7 @@ func narrow() Terminal {
 	}
 }
 
-// harmless replaces control characters.
+// harmless replaces control characters with question marks.
 func harmless(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -29,7 +29,7 @@ func harmless(s string) string {
 
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ body, want, bare string }{ // bare: without renditions; "": same as want
+	for _, c := range []struct{ body, want, bare string }{ // bare: the result without Paint; "": same as want
 		{"# A *b* c\n\nText of **two words**\nand a line that is `wrapped here`.",
 			"{1 A }{1;3 b}{1  c}\n\nText of {1 two words} and a line\nthat is {2 wrapped here}.\n",
 			"# A *b* c\n\nText of **two words** and a\nline that is `wrapped here`.\n"},

@@ -6,13 +6,13 @@ import (
 	"unicode"
 )
 
-// blank reports whether a rune folds into a space, as white space and control characters do.
+// blank reports whether a rune is white space or a control character, which are folded into spaces.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // Line returns text as a single line of up to 300 runes, without control characters.
 func Line(s string) string { return oneLine(s, textRunes) }
 
-// oneLine folds white space, trims the text, and clips it to limit runes.
+// oneLine folds white space and control characters into spaces, trims the text, and truncates it to limit runes.
 func oneLine(s string, limit int) string {
 	return clip(strings.Join(strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), blank), " "), limit)
 }
@@ -31,7 +31,7 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// unescape resolves backslash escapes and character references.
+// unescape replaces backslash escapes and character references with the characters that they stand for.
 func unescape(s string) string {
 	if !strings.ContainsAny(s, `\&`) {
 		return s
@@ -55,7 +55,7 @@ func unescape(s string) string {
 	return b.String()
 }
 
-// punctuation reports whether c is ASCII punctuation, which a backslash can escape.
+// punctuation reports whether c is an ASCII punctuation character, which a backslash can escape.
 func punctuation(c byte) bool {
 	return c > ' ' && c < 0x7f && !('0' <= c && c <= '9') && !('a' <= c|0x20 && c|0x20 <= 'z')
 }

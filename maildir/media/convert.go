@@ -45,7 +45,7 @@ func (f *File) ToWebP() (kept string) {
 // MayConvert reports whether ToWebP would decode the image. If not, ToWebP returns its reason immediately.
 func (f *File) MayConvert() bool { return f.Pixels > 0 && !f.layout.webp && f.fixed() == "" }
 
-// fixed returns a clause that says why the image is not converted, or "" if it may be converted.
+// fixed returns a clause that says why the image may not be converted, or "" if it may be.
 func (f *File) fixed() string {
 	switch {
 	case f.Pixels == 0 || f.layout.webp:

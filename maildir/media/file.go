@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes for each pixel, and a file of only a
-// few kB can contain 4 billion pixels.
+// MaxPixels is the maximum number of pixels in an image. A viewer needs four bytes of memory for each pixel, and a
+// file of only a few kB can contain 4 billion pixels.
 const MaxPixels = 50_000_000
 
-// File is a file to be stored.
+// File is a file to be stored as an attachment.
 type File struct {
 	Data   []byte
 	Type   string // media type

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout is the result of an imageFormat's walk.
+// layout contains what an imageFormat's walk found out about an image.
 type layout struct {
 	width, height int
 	webp          bool
@@ -100,7 +100,7 @@ func imageOf(data []byte) *imageFormat {
 
 const animated = "it is animated"
 
-// errCut means that the data end before the image does.
+// errCut means that the data ends before the image is complete.
 var errCut = errors.New("it is incomplete")
 
 // walkPNG reads all chunks up to IEND and verifies their checksums.

@@ -2,5 +2,5 @@
 
 package media
 
-// slow reports whether the race detector is on.
+// slow is true if the race detector is on.
 const slow = false

@@ -45,7 +45,7 @@ func webpOf(chunks string) string {
 	return "RIFF" + string(binary.LittleEndian.AppendUint32(nil, uint32(4+len(chunks)))) + "WEBP" + chunks
 }
 
-// drawn returns an image with some structure.
+// drawn returns an image with a regular pattern.
 func drawn(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -65,8 +65,8 @@ func noise(width, height int) *image.NRGBA {
 	return m
 }
 
-// skewed returns an image whose color frequencies grow like the Fibonacci numbers, so that their codes are as long
-// as possible.
+// skewed returns an image whose color frequencies grow like the Fibonacci numbers, so that their Huffman codes are as
+// long as possible.
 func skewed(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	at := 0

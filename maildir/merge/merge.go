@@ -34,13 +34,13 @@ type File struct {
 type Change struct {
 	Path    string
 	Was, Is Entry
-	Beside  bool // the merge writes Is next to a message, where an earlier merge may already have written it
+	Beside  bool // the new version is written next to a message; an earlier merge may already have written it
 }
 
 // Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last
 // commit that changed a path is theirs. Merge calls it only for paths that both sides have changed. If the other side
-// calls Merge with the sides swapped and the opposite answers, it arrives at the same files. stay is the number of
-// paths that the other side has changed but that are not synchronized because of their mode or name.
+// calls Merge with the sides swapped and with opposite answers from theirsLater, it arrives at the same files. stay
+// is the number of paths that the other side has changed but that are not synchronized because of their mode or name.
 func Merge(files []File, theirsLater func(path string) bool) (changes []Change, stay int) {
 	for _, f := range files {
 		switch {
@@ -87,8 +87,8 @@ func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 // longest is the maximum length, in bytes, of a synchronized file's path.
 const longest = 1024
 
-// Crosses reports whether the file at a path is synchronized between machines. Claims and drafts stay on their machine.
-// So do hidden files, files that have not been sent yet, and mail files with an invalid name.
+// Crosses reports whether the file at a path is synchronized between machines. Claims and drafts are not
+// synchronized. Neither are hidden files, files that have not been sent yet, and mail files with an invalid name.
 func Crosses(p string) bool {
 	if len(p) > longest || !utf8.ValidString(p) || path.Clean(p) != p || path.IsAbs(p) || strings.ContainsFunc(p, unicode.IsControl) {
 		return false

@@ -1,7 +1,6 @@
 // Package namesake chooses new names for agents if two machines created agents with the same name before they merged
-// their mail. It only compares values: the profiles in three commits. Package peers reads the commits and renames the
-// agents. Both machines choose the same names, because each calls Find with the sides swapped. See docs/sync.md,
-// "Names".
+// their mail. It only compares profiles from three commits. Package peers reads the commits and renames the agents.
+// Both machines choose the same names, because each calls Find with the sides swapped. See docs/sync.md, "Names".
 package namesake
 
 import (
@@ -16,8 +15,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Versions contains the profiles with one name in three commits: the merge base and the two sides. If a profile is
-// missing, its Name is "".
+// Versions contains the profiles that have one name in three commits: the merge base and the two sides. If a profile
+// is missing, its Name is "".
 type Versions struct{ Base, Ours, Theirs format.Profile }
 
 // Pair is two agents with the same name.
@@ -138,16 +137,16 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 	}
 }
 
-// Path returns the path of one of the agent's files under the new name. The second result reports whether the file
-// belongs to the agent.
+// Path returns the path of one of the agent's files under the new name. in reports whether the file belongs to the
+// agent.
 func (p *Pair) Path(path string) (to string, in bool) {
 	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
-// MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base,
-// and also on the other side unless that side has already renamed the agent. The function ours returns this machine's
-// entry at a path. MoveFiles returns any error from ours.
+// MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base
+// and, unless the other side has already renamed the agent, on the other side. The function ours returns this
+// machine's entry at a path. MoveFiles returns any error from ours.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

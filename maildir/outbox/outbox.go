@@ -110,12 +110,12 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise a copy of a sent message
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is a copy of a sent message
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // the same for all, so that they are sent in the order in which they were saved
+	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order of saving
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)
@@ -130,9 +130,9 @@ func (o *Outbox) schedule(path string, due time.Time) {
 	}
 }
 
-// Run runs concurrently with the writer, and handles each file saved by others once it has settled. It starts with two
-// groups of files: the outbox files that the index lists as problems, and the files mentioned in unread notices, which
-// may have been deleted.
+// Run runs concurrently with the writer, and handles each file saved by another program once it has settled. It
+// starts with two groups of files: the outbox files that the index lists as problems, and the files mentioned in
+// unread notices, which may have been deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {

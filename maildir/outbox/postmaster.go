@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// savedWords contains the names that a file's header uses for the fields in a refusal.
+// savedWords maps the fields in a refusal to the names that a file's header uses for them.
 var savedWords = refusal.Words{Args: map[refusal.Field]string{
 	refusal.From:        "from",
 	refusal.Recipients:  "to, cc or bcc",

@@ -13,11 +13,11 @@ import (
 // "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer holds files saved by others until they have stayed unchanged for a while. It is safe for concurrent use.
-// Use newDebouncer to create one.
+// debouncer holds files saved by other programs until they have stayed unchanged for a while. It is safe for
+// concurrent use. Use newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
-	bell chan struct{}    // receives a value when a file may be due earlier than before
+	bell chan struct{}    // receives a value when the next file may be due earlier than before
 
 	mu    sync.Mutex
 	files map[string]pendingFile // by path

@@ -1,11 +1,11 @@
 // Package outgoing stores messages to other domains, and the results of their delivery.
 //
 // A message has an Item for each recipient at another domain. Each Item has its own file below format.QueueDir, which
-// is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's state
-// changes, and moves it to the folder "ended" when the item has ended.
+// is written in the same operation as the message. The queue (gateway/out) replaces the file whenever the item's
+// state changes. When the item has ended, the queue moves the file to the folder "ended".
 //
-// A file is signed (package signed). A file without this store's signature is ignored: the folder is in a working tree,
-// so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
+// Each file is signed (package signed), and files without this store's signature are ignored. The folder is in a
+// working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
 package outgoing
 
 import (
@@ -43,7 +43,7 @@ const (
 type Item struct {
 	ID        string    `json:"id"`         // the item's id: see ID
 	Project   string    `json:"project"`    // slug
-	Message   string    `json:"message"`    // message id; a message's items are reported together
+	Message   string    `json:"message"`    // message id; the sender gets one report for all items of a message
 	MessageID string    `json:"message_id"` // as in the email, without < and >
 	From      string    `json:"from"`       // envelope sender
 	To        string    `json:"to"`
@@ -106,7 +106,7 @@ type Folder struct {
 	Log     *slog.Logger
 }
 
-// errForeign means that a file does not contain an item that this store wrote for this project under that file name.
+// errForeign means that this store did not write the file as an item of this project under that file name.
 var errForeign = errors.New("it was not written by this store for this location")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign, and any error from the file system.

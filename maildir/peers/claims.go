@@ -82,9 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits for a running round to end, and then calls f. Together, the wait and f may take up to
-// claimPatience. The caller's context does not cancel them, so that f can still update the claim files after it has
-// pushed.
+// withClaims waits for a running round to end, and then calls f. Both together may take up to claimPatience. The
+// caller's context does not cancel them, because after a push f must still update the claim files.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))
@@ -94,7 +93,7 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 
 // runClaimRounds synchronizes the shared list and the local claim files. It adds local claims to the list, removes
 // released ones, and applies remote changes to the files. res is the answer to ask, or nil if ask is nil. The caller
-// must hold the turn.
+// must hold sy.turn.
 //
 // The first try uses the list as last fetched. runClaimRounds refuses a request only after a fetch. It returns
 // remoteError, any refusal from checkFormat, and errors from the history and the writer.

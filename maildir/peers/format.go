@@ -21,8 +21,8 @@ import (
 )
 
 // publishMachine writes this machine's public key into the tree if the key is missing. It also writes the highest
-// format that this machine supports, unless the tree already states that format. The machine gets the host's name,
-// with a part of the key's id added if another machine has that name. Other machines accept the key once a user there
+// format that this machine supports, unless the tree already states that format. The machine is named after its host.
+// If another machine has that name, a part of the key's id is added. Other machines accept the key once a user there
 // trusts it. publishMachine returns any error from the writer.
 func (sy *Sync) publishMachine(ctx context.Context) error {
 	id := sy.mail.Store.Machine()
@@ -105,8 +105,8 @@ func (sy *Sync) formatIn(ctx context.Context, commit string) (n int, bad, err er
 	return n, bad, err
 }
 
-// raisedBy reports whether one side of a merge has a higher format in project.json than the other side. That side's
-// file is kept, even if the other one is later, because a merge must not lower the format.
+// raisedBy reports which side of a merge, if any, has a higher format in project.json than the other side. The merge
+// then keeps that side's file, even if the other one is later, because a merge must not lower the format.
 func (sy *Sync) raisedBy(ctx context.Context, m *history.MergeInput) (ours, theirs bool, err error) {
 	isProject := func(f merge.File) bool { return f.Path == format.ProjectFile }
 	if !slices.ContainsFunc(m.Files, isProject) {
@@ -181,7 +181,7 @@ func (sy *Sync) invalidProject(err error) error {
 }
 
 // refuseOlder returns a refusal if another machine in the project does not support the format to. This machine is not
-// checked, because the running program supports that format, whatever an older version has published.
+// checked, because the running program supports that format, even if an older version published a lower one.
 func (sy *Sync) refuseOlder(was, to int) error {
 	all, err := projectformat.Machines(sy.mail.Tree)
 	if err != nil {

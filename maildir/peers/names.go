@@ -20,9 +20,9 @@ import (
 )
 
 // settleNames finds the names under which the two sides have different agents. If our agent keeps the name,
-// settleNames moves the other agent's files in m to the new name. Otherwise, it renames our agent and sets renamed.
-// In that case, m is out of date. named contains the profiles for which the other side wins, regardless of which
-// profile is later.
+// settleNames changes m so that the other agent's files get the new name. Otherwise, it renames our agent and sets
+// renamed. In that case, m is out of date. named contains the profiles for which the other side wins, regardless of
+// which profile is later.
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
@@ -207,7 +207,7 @@ func (sy *Sync) moveOurs(p *namesake.Pair, theirs string, last *bool) *writer.Tx
 }
 
 // planMove plans to move a file. If the first agent also has the file, planMove copies it instead. It does not move
-// files that are too large for the mail.
+// files that exceed the size limit for synchronized files.
 func (sy *Sync) planMove(g *writer.Group, tx *writer.Tx, first func(path string) ([]byte, error), from, to string) (size int, err error) {
 	data, _, err := sy.mail.Tree.Read(from, int64(sy.maxRemoteSize(from)))
 	switch tree.FaultOf(err) {

@@ -123,7 +123,7 @@ func (r *claimRound) readRemoved() error {
 	return nil
 }
 
-// readAgents looks up the agents of all claims.
+// readAgents looks up the agents that hold the claims, and the requesting agent.
 func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
 	names := map[string]bool{}
 	for _, e := range r.seen {
@@ -209,7 +209,7 @@ func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, er
 	return true, nil
 }
 
-// applyList is like apply, but leaves out the claims that were just granted.
+// applyList is like apply, but omits the claims that were just granted.
 func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sync"}, Facts: []string{core.ClaimsFact}}
 	followed := false // valid only if Do succeeds; if Do fails, the plan may still be running
@@ -240,8 +240,8 @@ func (r *claimRound) applyList(ctx context.Context) (ok bool, err error) {
 	return true, r.sync.mail.History.KeepClaims(ctx, r.remote.Name)
 }
 
-// planFiles plans to write claim files that others have changed, and release marks for claims that are not in the list.
-// If a file has changed since the round began, planFiles plans nothing and ok is false.
+// planFiles plans to write claim files that other machines have changed, and release marks for claims that are not in
+// the list. If a file has changed since the round began, planFiles plans nothing and ok is false.
 func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err error) {
 	files, err := r.sync.claims.List(g.Ctx, true)
 	if err != nil {
@@ -275,7 +275,7 @@ func (r *claimRound) planFiles(g *writer.Group, tx *writer.Tx) (ok bool, err err
 }
 
 // plan calls f, which adds writes to tx. If f refuses because something else is at a claim file's path, plan adds
-// nothing and ok is false. Such a path is reported as a problem and does not hold up other claims.
+// nothing and ok is false. Such a path is reported as a problem and does not delay other claims.
 func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 	before := len(tx.Writes)
 	err = f()
@@ -288,7 +288,7 @@ func (r *claimRound) plan(tx *writer.Tx, f func() error) (ok bool, err error) {
 }
 
 // tellEnded notifies a claim's holder that the claim is no longer in the list, if the holder belongs to this machine
-// and does not know this yet.
+// and has not been notified yet.
 func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	if r.knows.Agents[f.Agent] == nil || !r.next.IsNews(&f) {
 		return nil

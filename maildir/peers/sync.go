@@ -27,7 +27,7 @@ const SyncInterval = 10 * time.Second
 
 const (
 	syncGather = time.Second // how long commits are collected before they are pushed
-	syncTries  = 12          // maximum number of tries in one round, while others push or files change
+	syncTries  = 12          // maximum number of tries in one round; a try fails if others push or files change
 	syncSlow   = time.Minute // how long a round may take before it is reported as a problem
 )
 
@@ -44,7 +44,7 @@ type SyncState struct {
 
 	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are shared
 
-	Rewritten time.Time `json:"rewritten,omitzero"` // when the shared branch was last found to lack old commits
+	Rewritten time.Time `json:"rewritten,omitzero"` // when the server last found the shared branch rewritten
 }
 
 // String describes the problem in a sentence. It returns "" if there is none.
@@ -82,7 +82,7 @@ func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync 
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-// Changed reports that files have changed, so that there may be something to push.
+// Changed tells the Sync that files have changed, so that there may be something to push.
 func (s *Sync) Changed() {
 	if s.mail.IsShared() {
 		core.Ring(s.bell)

@@ -26,8 +26,8 @@ import (
 // is counted separately.
 const OutsideRate = 60
 
-// PlanQueue plans a queue file for each of a message's recipients at other domains. Only a message that this server is
-// now sending is queued. An outbox copy that was written by hand or pulled by Git is not sent to anyone.
+// PlanQueue plans a queue file for each of a message's recipients at other domains. Only a message that this server
+// is sending now is queued. An outbox copy that a user wrote or Git pulled is not sent to anyone.
 func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) error {
 	var items []outgoing.Item
 	from := p.mail.Store.Domains.Of(m.From)
@@ -68,7 +68,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 	return nil
 }
 
-// Unanswerable returns a note if answers from other domains cannot reach an agent, and nil otherwise.
+// Unanswerable returns a note if replies from other domains cannot reach an agent, and nil otherwise.
 func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, error) {
 	receives, err := p.Receives(ctx, agent)
 	if receives || err != nil {
@@ -140,8 +140,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	}
 }
 
-// Deliveries returns a message's delivery state for each of its recipients at other domains, in the recipients' order.
-// It omits recipients that are not in the queue, or no longer in it.
+// Deliveries returns a message's delivery state for each of its recipients at other domains, in the recipients'
+// order. It omits recipients that are not in the queue or have left it.
 func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 	for _, to := range m.Recipients() {
 		if i := p.mail.ItemOf(m, to); i != nil {

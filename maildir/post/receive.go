@@ -33,7 +33,7 @@ type Incoming struct {
 	Date         time.Time // from the email's own header; zero if it has none
 	ReplyTo      []string  // the Reply-To addresses, in the form of To
 	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
-	Hash         [32]byte  // the same for the same message, regardless of its route
+	Hash         [32]byte  // identical for the same message, no matter which route it took
 	HTML         string    // the text in HTML; "" if there is none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without their final period
@@ -103,9 +103,9 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 	return received, refused
 }
 
-// takers returns the mailboxes that now get a copy of an email, and the error for each mailbox that cannot get one. If
-// the same email was received before, first is the message from that time; otherwise it is nil. It returns errors from
-// the index.
+// takers returns the mailboxes that get a copy of an email now, and the error for each mailbox that cannot get one.
+// If the same email was received before, first is the message created then; otherwise it is nil. takers also returns
+// errors from the index.
 func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message) (takers []string, errs []error, err error) {
 	errs = make([]error, len(mailboxes))
 	for i, mailbox := range mailboxes {

@@ -1,6 +1,6 @@
 // Package projectformat handles the formats of projects. The file project.json says which format a project has, and
 // each machine that shares the project publishes the highest format that it supports, next to its key. A program does
-// not use a project whose format is newer than the program. See docs/tree.md, "Versions of the format".
+// not use a project whose format it does not support. See docs/tree.md, "Versions of the format".
 package projectformat
 
 import (
@@ -29,9 +29,9 @@ func Of(t *tree.Tree) (int, error) {
 	return format.ProjectFormat(data)
 }
 
-// Refuse returns a refusal if a program that supports the formats up to highest must not use a project for which Of
-// returned n and err. name is the project's name for use in a sentence. The refusal wraps ErrRefused. If err is a
-// machine fault, Refuse returns it.
+// Refuse decides whether a program that supports the formats up to highest may use a project. n and err are the
+// results of Of for the project, and name is its name for use in a sentence. If the program must not use the project,
+// Refuse returns a refusal that wraps ErrRefused. If err is a machine fault, Refuse returns it.
 func Refuse(n int, err error, name string, highest int) error {
 	var bad *tree.FormatError
 	switch {

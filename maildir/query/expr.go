@@ -7,14 +7,14 @@ type Query struct {
 	Expr          Expr      // nil matches every message
 	Thread        string    // messages in this thread, and the message with this id; "" for any thread
 	After, Before time.Time // created at or after After, and before Before; zero for no limit
-	Unread        bool      // only messages that are unread in the inbox of the agent that searches
+	Unread        bool      // only messages that are unread in the searching agent's inbox
 
-	// Mistaken is a word that looks like a filter from another search engine and is searched for as text. Meant is
+	// Mistaken is a word that is a filter in other search engines but is searched for as text here. Meant is
 	// mailtree's equivalent filter. Both are "" if there is no such word.
 	Mistaken, Meant string
 
-	// Wild is the first word with a wildcard that has no meaning here, as in *ploy and de?loy. The word's parts are
-	// searched for. Wild is "" if there is no such word.
+	// Wild is the first word with a wildcard in a place where mailtree does not support one, as in *ploy and de?loy.
+	// The word's parts are searched for. Wild is "" if there is no such word.
 	Wild string
 
 	// Foreign is the first word that is an operator or a filter in other search engines but not here, as in NEAR(a b),
@@ -78,11 +78,11 @@ const (
 	To         Key = "to" // to or cc
 	CC         Key = "cc"
 	Importance Key = "importance" // low, normal, high, urgent
-	Has        Key = "has"        // HasFile
+	Has        Key = "has"        // always HasFile
 	Thread     Key = "thread"
 	After      Key = "after"
 	Before     Key = "before"
-	Is         Key = "is" // unread
+	Is         Key = "is" // always unread
 )
 
 // HasFile is the value of a filter with the key Has: the message has an attachment.
@@ -91,8 +91,8 @@ const HasFile = "file"
 // ofWhole reports whether the filter applies to the whole query.
 func (k Key) ofWhole() bool { return k == Thread || k == After || k == Before || k == Is }
 
-// keys maps the words that become filters when a colon follows. Any other word before a colon, as in std::vector and
-// http://x, is part of the text to search for.
+// keys maps words to filters. A word is a filter only if a colon follows. Any other word before a colon, as in
+// std::vector and http://x, is part of the text to search for.
 var keys = map[string]Key{
 	"from": From, "sender": From, "to": To, "cc": CC, "subject": inSubject, "body": inBody, "importance": Importance,
 	"thread": Thread, "thread_id": Thread, "after": After, "since": After, "before": Before, "until": Before,

@@ -47,7 +47,7 @@ func Parse(text string, now time.Time) (Query, error) {
 	return q, err
 }
 
-// everything reports whether the token is a single *, which every message matches.
+// everything reports whether the token is a single *, which matches every message.
 func (t token) everything() bool { return t.kind == word && t.text == "" && t.prefix }
 
 func invalid(what refusal.What, name string) error {
@@ -138,7 +138,7 @@ func onlyFilters(e Expr) bool {
 	return false
 }
 
-// both parses parts that are separated by AND or by nothing.
+// both parses parts that are separated by AND or only by spaces.
 func (p *parser) both(depth int) ([]Expr, error) {
 	var parts []Expr
 	for {
@@ -250,8 +250,8 @@ func (t token) filter(now time.Time) (Expr, error) {
 	return f, nil
 }
 
-// several reports whether a filter's value is a group or a list. A name cannot contain the characters of a group or
-// list, but a thread id can.
+// several reports whether a filter's value is a group or a list. A name cannot contain parentheses or commas, but a
+// thread id can.
 func (t token) several() bool {
 	return t.key != Thread && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }

@@ -100,7 +100,7 @@ func (l *lexer) excludes() bool {
 	return ok && after != "" && strings.IndexFunc(after, func(r rune) bool { return searched(r) || r == '"' || r == '(' }) == 0
 }
 
-// phrase reads up to the closing quote. Inside a phrase, a doubled quote stands for one quote.
+// phrase reads up to the closing quote. Inside a phrase, two quotes in a row mean one quote.
 func (l *lexer) phrase(t token) token {
 	var b strings.Builder
 	l.rest = l.rest[1:]
@@ -189,8 +189,8 @@ func (l *lexer) joinColon() {
 	}
 }
 
-// unspaced reports whether a character belongs to a script that has no spaces between words, or that joins particles to
-// words.
+// unspaced reports whether a character belongs to a script that has no spaces between words, or that attaches
+// particles to words.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai, unicode.Hangul)
 }
@@ -216,7 +216,7 @@ func isForeign(word string) bool {
 	return foreign().MatchString(word) && (!colon || keys[name] == "" && meantKeys[name] == "")
 }
 
-// ended returns t with the given text, but without a * at the end, which makes t a prefix.
+// ended returns t with the given text. If the text ends in *, ended removes the * and makes t a prefix.
 func ended(t token, text string) token {
 	t.text = strings.TrimRight(text, "*")
 	t.prefix = len(t.text) < len(text)

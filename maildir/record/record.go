@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/summary"
 )
 
-// Entry is a decision, or a question without an answer.
+// Entry is a decision or an unanswered question.
 type Entry struct {
 	Project string       `json:"project"` // slug
 	Text    string       `json:"text"`    // the decision, or a question's subject without "Re:"
@@ -47,8 +47,8 @@ const (
 	askedFor     = 14 * 24 * time.Hour // how long a question stays open without an answer
 )
 
-// DecidedSince returns the decisions in the projects since the given time. A message that was sent from one project
-// to another counts once, and so does a decision that is repeated in its thread.
+// DecidedSince returns the decisions in the projects since the given time. If a message was sent from one project to
+// another, its decisions are listed only once. The same applies to a decision that is repeated in its thread.
 func DecidedSince(ctx context.Context, projects []*core.Mail, since time.Time) (*Decided, error) {
 	d := &Decided{Since: format.At(since)}
 	for _, mail := range projects {
@@ -91,9 +91,9 @@ func decided(ctx context.Context, mail *core.Mail, since time.Time) (all []Entry
 	return all, len(found.Hits) > maxRead, nil
 }
 
-// once returns the decisions without duplicates, newest first. If a decision is repeated in its thread, once keeps
-// the first one. If a message was sent to another project, once keeps the decisions from the copy in the author's
-// project.
+// once removes duplicates from the decisions, and sorts them newest first. If a decision is repeated in its thread,
+// once keeps the first one. If a message was sent to another project, once keeps the decisions from the copy in the
+// author's project.
 func once(all []Entry) []Entry {
 	slices.SortStableFunc(all, func(a, b Entry) int { return cmp.Or(a.At.Compare(b.At.Time), homeFirst(a.From, b.From)) })
 	kept, seen := []Entry{}, map[[3]string]bool{}

@@ -94,9 +94,9 @@ func TestVisitBefore(t *testing.T) {
 		{nil, 24 * 60},
 		{before(90), 90},
 		{before(60), 60},
-		{before(59), 24 * 60},               // the current visit
-		{before(5, 40, 70), 24 * 60},        // still the current visit
-		{before(800, 5, 40, 130), 130},      // in any order
+		{before(59), 24 * 60},               // only the current visit
+		{before(5, 40, 70), 24 * 60},        // still only the current visit
+		{before(800, 5, 40, 130), 130},      // the actions may be in any order
 		{before(-120, 5, 90), 90},           // a time in the future is ignored
 		{before(5, 90, 100, 110, 4000), 90}, // the end of the visit, not its beginning
 	} {

@@ -5,10 +5,10 @@
 //
 //	&refusal.Error{What: refusal.Invalid("{field} {name} is not a path: ..."), Field: refusal.Project, Name: key}
 //
-// Words turn a refusal into a sentence for one kind of reader. For a toolset's clients, the sentence uses the names of
-// the toolset's tools and arguments. There are also Words for users at a terminal and for logs. Error() uses the words
-// for logs, which do not mention any tool, argument or setting. If a toolset's contract fixes the wording of a
-// sentence, the sentence's What has a name in what.go. A new phrase must be added to the table phrases and to each
+// Words turn a refusal into a sentence for one kind of reader. For a toolset's clients, the sentence uses the names
+// of the toolset's tools and arguments. There are also Words for users at a terminal and for logs. Error() uses the
+// words for logs, which do not mention any tool, argument or setting. If a toolset's contract fixes the wording of a
+// sentence, what.go gives the sentence's What a name. Each new phrase must be added to the table phrases, and to each
 // Words that has a text for it.
 package refusal
 
@@ -35,7 +35,7 @@ type Error struct {
 	Name   string   // the value at fault, as it was given
 	More   []string // other values with the same fault
 	Other  string   // what Name is compared with or contained in: a project, an agent, a path
-	ID     string   // the message concerned
+	ID     string   // id of the message that the refusal is about
 	Why    string   // the reason, as a clause
 	Counts []int    // numbers or sizes, in the order of the sentence
 	Limit  int      // the largest allowed number or size

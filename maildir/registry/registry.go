@@ -1,7 +1,7 @@
 // Package registry keeps in memory the store's files that a user may edit while a server is running: the mailbox
-// owners, the hooks and the trusted keys. Each Load checks the file's stamp, and rereads the file if the stamp has
-// changed. The package knows nothing about the content. WrongFile returns the refusal for a file that is not a regular
-// file or is too large.
+// owners, the hooks and the trusted keys. Each Load checks the file's stamp (its size, times and inode), and rereads
+// the file if the stamp has changed. The package does not depend on what the files contain. WrongFile returns the
+// refusal for a file that is not a regular file or is too large.
 package registry
 
 import (
@@ -42,7 +42,7 @@ type File[T any] struct {
 	mu      sync.Mutex
 	content T
 	stamp   tree.FileStat // stamp of the file that content was read from; zero if there was no file
-	counts  bool          // content is valid as long as the file still has this stamp
+	counts  bool          // content is valid while the file has this stamp
 }
 
 // New returns the File at path. It does not read the file yet.

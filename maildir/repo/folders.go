@@ -12,7 +12,7 @@ type Folder struct {
 	Same string // the other folder, whose path names the project
 }
 
-// Folders lists such folders. It is usually nil, and then only Git's own links count. See package folders.
+// Folders lists such folders. If it is nil, as it usually is, only Git's own links count. See package folders.
 type Folders []Folder
 
 // PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that
@@ -72,7 +72,7 @@ func (f Folders) nested(top, path string) bool {
 	return below
 }
 
-// Relative is like the method relative, but does not return elsewhere.
+// Relative is like the method relative, but does not return the result elsewhere.
 func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = f.relative(top, path)
 	return rel, ok, err

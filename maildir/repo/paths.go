@@ -10,14 +10,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// maxFolders is the maximum number of folders in a path to resolve. The limit exists because each lookup follows all
-// links in the path again.
+// maxFolders is the maximum number of folders in a path. Longer paths are not resolved, because each lookup follows
+// all links in the path again.
 const maxFolders = 100
 
 // Place is a path's location in relation to working trees.
 type Place struct {
 	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
-	Top  string // top of the main working tree, or container of a bare layout; "" if there is none
+	Top  string // top of the main working tree, or container of a bare layout (see containerOf); "" if there is none
 
 	// Bare is the same path below the bare repository of a bare layout, and BareTop is that repository. Earlier
 	// versions named projects by Bare. Both are "" outside a bare layout.
@@ -25,10 +25,10 @@ type Place struct {
 }
 
 // PlaceOf maps a path inside a linked Git worktree to the same path in the main working tree, so that agents in both
-// share one mailbox. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path without
-// the links, because Git and most programs report that path. If the main repository is bare, the container of the
-// layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the path. It
-// returns an error only for a machine fault. See docs/settings.md, "Projects".
+// use the same project. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path
+// without the links, because Git and most programs report that path. If the main repository is bare, the container of
+// the bare layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the
+// path. It returns an error only for a machine fault. See docs/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil
@@ -94,8 +94,9 @@ func placeInLayout(dir, real string) (Place, error) {
 	return Place{Path: dir}, nil
 }
 
-// containerOf returns the folder that contains a bare repository and its worktrees, if the repository is called .bare
-// or the folder's own .git file points to it. Otherwise it returns "". It returns an error only for a machine fault.
+// containerOf returns the container of a bare repository: the folder that contains the repository and its worktrees.
+// It has one if the repository is called .bare, or if the folder's own .git file points to the repository. Otherwise
+// containerOf returns "". It returns an error only for a machine fault.
 func containerOf(common string) (string, error) {
 	dir := filepath.Dir(common)
 	if filepath.Base(common) == ".git" {

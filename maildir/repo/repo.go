@@ -1,8 +1,8 @@
-// Package repo answers questions about the code repository that contains a path. It finds the top of the working tree
+// Package repo finds out facts about the code repository that contains a path. It finds the top of the working tree
 // (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders).
-// It reports whether paths ignore case (Codebase.IgnoresCase), with the same answer for the server and the guard. It
-// also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked), and what
-// identifies the repository (FirstCommits, RemoteURL).
+// It reports whether the repository ignores case in paths (Codebase.IgnoresCase), with the same answer for the server
+// and the guard. It also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks
+// (Tracked), and what identifies the repository (FirstCommits, RemoteURL).
 //
 // The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options
 // that prevent Git from running programs configured in the repository.
@@ -203,9 +203,10 @@ func gitFolder(top string) (string, error) {
 	return below(top, to), nil
 }
 
-// isLinked reports whether the folder git is the record that the repository with the Git folder common keeps of the
-// worktree at top. If the record names another folder that uses it, the .git file in top is a copy, so top is not
-// linked. A worktree that was moved by hand is still linked. isLinked returns an error only for a machine fault.
+// isLinked reports whether the worktree at top is linked to the repository with the Git folder common. git is the
+// folder that the .git file in top names, and Git records the worktree's path there. If the recorded path is that of
+// another worktree that also uses git, the .git file in top is a copy, so top is not linked. A worktree that was
+// moved without Git's knowledge is still linked. isLinked returns an error only for a machine fault.
 func isLinked(top, git, common string) (bool, error) {
 	if filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return false, nil

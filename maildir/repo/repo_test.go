@@ -66,7 +66,7 @@ func TestIgnoresCase(t *testing.T) {
 	git("-C", main, "config", "core.ignorecase", "true")
 	git("-C", bare, "config", "core.ignorecase", "yes")
 	look(true, main, linked, bare, deep)
-	look(true, main) // cached
+	look(true, main) // answered from the cache
 	git("-C", main, "config", "core.ignorecase", "false")
 	look(false, main, linked)
 	look(true, bare)
@@ -202,8 +202,8 @@ func TestRelative(t *testing.T) {
 	}
 }
 
-// TestLink checks which .git entries link a folder to a working tree. An entry does if the repository has a record of
-// the worktree, even if the worktree was moved. Copied and forged entries do not.
+// TestLink checks that a .git entry links a folder to a working tree only if the repository has a record of the
+// worktree. A moved worktree is still linked, but copied and forged entries are not accepted.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

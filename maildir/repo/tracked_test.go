@@ -59,7 +59,7 @@ func TestTracked(t *testing.T) {
 	top, git := fill(t, "a.go lib/a.go lib/b.go library")
 	look(top, time.Now(), "[] false")
 	look(top, later, "[a.go lib/a.go lib/b.go library] true")
-	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // cached
+	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // answered from the cache
 	look(filepath.Join(top, "lib"), later, "[a.go b.go] true")
 	look(filepath.Join(top, "not/there"), later, "[] true")
 	git("", "update-index", "--force-remove", "lib/a.go")

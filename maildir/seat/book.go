@@ -64,8 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit records the pane from which an agent without a session calls. If the pane differs from the one that was recorded
-// before, moved is true.
+// Sit records the pane from which an agent without a session calls. moved reports whether the pane differs from the
+// one recorded before.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -141,8 +141,8 @@ func (b *Book) Names(k Key, dir string) (names []string) {
 }
 
 // Continue records the pane and process of a session that has not ended, and returns the session. goesOn is false if
-// the session is unknown or has ended. A session whose process has ended is still treated as live until another session
-// begins, because the process may have been one of the client's helpers.
+// the session is unknown or has ended. A session whose process has exited is still treated as live until another
+// session begins, because the process may have been one of the client's helpers.
 func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	s, _ = b.Change(k, func(s *Seat) {
 		if goesOn = s.Ended.IsZero(); goesOn && by != "" {
@@ -152,8 +152,8 @@ func (b *Book) Continue(k Key, at Pane, by Process) (s Seat, goesOn bool) {
 	return s, goesOn
 }
 
-// Begin adds a session that is beginning or continuing, and drops sessions that ended long ago. It returns the sessions
-// that had ended without reporting it (EndGone).
+// Begin adds a session that is beginning or continuing, and drops sessions that ended long ago. It returns the
+// sessions whose clients had ended without reporting it (EndGone).
 func (b *Book) Begin(s Seat) (gone []Seat) {
 	defer b.Write()
 	b.mu.Lock()
@@ -230,11 +230,10 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 
 // Tell records that an agent is getting a notice at a seat. unread lists the agent's unread messages, newest first,
 // and seen is the seat's state when these messages were read. Tell returns the messages that have not been announced
-// at the seat since its last cut.
+// at the seat since its last Cut.
 //
-// If more is set, older unread messages exist. After the call, these are treated as announced. If this is the first
-// time since the last cut, older is true. If the seat was removed or cut after seen was read, Tell records nothing and
-// ok is false.
+// If more is set, older unread messages exist. After the call, these are treated as announced. The first such call
+// after a Cut sets older. If the seat was removed or cut after seen was read, Tell records nothing and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -251,7 +250,7 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// Rename gives an agent another name. The models of the agent's sessions will be told the new name.
+// Rename gives an agent another name. The models of the agent's sessions are then told the new name.
 func (b *Book) Rename(from, to string) {
 	b.mu.Lock()
 	for k, s := range b.load() {
@@ -367,7 +366,7 @@ func (b *Book) save(s Seat) {
 }
 
 // Write writes the changes made since the last call. It logs errors. Changes that were not written are lost when the
-// process ends.
+// process exits.
 func (b *Book) Write() {
 	b.writing.Lock()
 	defer b.writing.Unlock()

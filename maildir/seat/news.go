@@ -12,14 +12,14 @@ type News struct {
 	Unread int      // total number of unread messages
 	New    int      // number of unread messages that have not been announced to the model
 	Named  []Unread // up to MostNamed of the New messages, newest first
-	Volley int      // messages that the agent and the sender exchanged within an hour, if they delay a wake
+	Volley int      // messages that the agent and the sender exchanged within an hour; 0 unless they delay a wake
 }
 
 // MostNamed is the maximum number of messages that one notice lists.
 const MostNamed = 5
 
-// mostParty is the maximum length of a sender in a notice. It leaves room for the address of an agent in another
-// project.
+// mostParty is the maximum length of a sender's name in a notice. It leaves room for the address of an agent in
+// another project.
 const mostParty = 64 + len("@") + 73
 
 // String returns the text of the notice, or "" if nothing is new. The text contains only facts, and nothing from a

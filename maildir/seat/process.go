@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Process identifies a process on this machine by its number and start time, which distinguish it from a later process
-// with the same number. "" means an unknown process.
+// Process identifies a process on this machine by its PID and start time. The start time distinguishes it from a
+// later process with the same PID. "" means an unknown process.
 type Process string
 
-// shells lists the shells with which clients run hooks.
+// shells lists the shells that clients use to run hooks.
 var shells = []string{"sh", "bash", "dash", "ash", "zsh", "ksh", "fish", "busybox"}
 
 // ClientProcess returns the nearest ancestor of this process that is not a shell, or "" if the system does not report
@@ -49,7 +49,7 @@ func Ancestors() (above []Process, all bool) {
 	return above, true
 }
 
-// ProcessOf returns the process with the given number, or "" if there is none.
+// ProcessOf returns the process with the given PID, or "" if there is none.
 func ProcessOf(pid int) Process {
 	st, err := readStat(pid)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p Process) read() (pid int, started string, ok bool) {
 	return pid, of[2], err == nil
 }
 
-// Gone reports whether the process has definitely ended.
+// Gone reports whether the process has definitely exited.
 func (p Process) Gone() bool {
 	pid, started, ok := p.read()
 	if !ok {
@@ -78,7 +78,7 @@ func (p Process) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && (st.started != started || st.state == "Z")
 }
 
-// PID returns the process's number. ok is false if the process has ended or belongs to another namespace.
+// PID returns the process's PID. ok is false if the process has exited or belongs to another namespace.
 func (p Process) PID() (pid int, ok bool) {
 	if pid, _, ok = p.read(); !ok || p.Gone() {
 		return 0, false
@@ -141,7 +141,7 @@ type stat struct {
 	parent               int
 }
 
-// process returns the Process with the given number and start time.
+// process returns the Process with the given PID and start time.
 func (st stat) process(pid int) Process {
 	return Process(fmt.Sprintf("%s %d %s", namespace(), pid, st.started))
 }

@@ -94,7 +94,7 @@ type Seat struct {
 	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the pane from which the agent last called
 	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
 	Began   time.Time `json:"began"`
-	Active  time.Time `json:"active"`         // when the client last reported an event, to the minute
+	Active  time.Time `json:"active"`         // when the client last reported an event; accurate to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
 	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
@@ -123,7 +123,7 @@ func (s *Seat) Live(now time.Time) bool {
 	return known || now.Sub(s.Active) < silentFor
 }
 
-// Cut records that the model's context was cut. Every unread message is then treated as not yet announced.
+// Cut records that the model's context was reset. Every unread message is then treated as not yet announced.
 func (s *Seat) Cut(now time.Time) { s.Since, s.Before = now, time.Time{} }
 
 // Unread is one of an agent's unread messages.
@@ -133,7 +133,7 @@ type Unread struct {
 	Created               time.Time
 }
 
-// Untold returns the unread messages that have not been announced at this seat since the last cut.
+// Untold returns the unread messages that have not been announced at this seat since the last Cut.
 func (s *Seat) Untold(unread []Unread) []Unread {
 	return slices.DeleteFunc(slices.Clone(unread), func(m Unread) bool {
 		at, told := s.Told[m.ID]
@@ -163,8 +163,8 @@ func (s *Seat) noteTold(unread []Unread, now time.Time) {
 	}
 }
 
-// Read reads a session from its file, as of the last change. ok is false if there is no such file. Read does not need a
-// server.
+// Read reads a session's seat from its file, as last written. ok is false if there is no such file. Read does not
+// need a server.
 func Read(t *tree.Tree, k Key) (s Seat, ok bool) {
 	if !k.Valid() {
 		return Seat{}, false

@@ -207,7 +207,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestProcess checks that a process is reported as gone once it has ended, even before its parent has noticed.
+// TestProcess checks that only a process that has exited is reported as gone, and that a later process with the same
+// PID is not mistaken for it.
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {

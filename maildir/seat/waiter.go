@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The server keeps track of which process is waiting to wake a session. If no server is running, the latest process
-// to start waiting records its number next to the session's file, and earlier ones exit.
+// The server keeps track of which process is waiting to wake a session. If no server is running, the process that
+// started waiting last records its PID next to the session's file, and the earlier ones exit.
 
 // NoteWaiter records that a process is waiting to wake one of the tree's sessions. It replaces the process recorded
 // before. It returns any error from tree.WriteRun.
@@ -17,7 +17,7 @@ func NoteWaiter(t *tree.Tree, k Key, pid int) error {
 
 // Waits reports whether the process is the one that NoteWaiter recorded last.
 func Waits(t *tree.Tree, k Key, pid int) bool {
-	const most = 32 // maximum length of a process number, in bytes
+	const most = 32 // maximum length of a PID, in bytes
 	noted, _, err := t.Read(k.waiterPath(), most)
 	return err == nil && string(noted) == strconv.Itoa(pid)
 }

@@ -6,8 +6,8 @@ import "time"
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
-	For     string    `json:"for"`           // the newest message that the attempt was for
-	Why     string    `json:"why,omitempty"` // why no agent could be woken
+	For     string    `json:"for"`           // the newest message that the attempt was about
+	Why     string    `json:"why,omitempty"` // why the agent could not be woken
 }
 
 // These are the possible outcomes of an attempt to wake an agent.
@@ -58,8 +58,8 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn without events is still considered to be in progress. It is a last resort, because a
-// client reports a turn that does not end normally in one of the ways that docs/hooks.md lists.
+// stuck is how long a turn without events is still considered to be in progress. This is only a fallback: if a turn
+// does not end normally, the client usually reports that in one of the ways listed in docs/hooks.md.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session is waiting for a prompt.

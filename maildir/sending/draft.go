@@ -24,11 +24,11 @@ type Draft struct {
 	ThreadID      string
 	InReplyTo     string
 	Attachments   []string          // paths of the files to attach: see package attachment
-	Files         []attachment.File // further files, in memory
+	Files         []attachment.File // additional files, in memory
 	WorkDir       string            // absolute path of the sender's folder; selects a worktree (default: the main one)
 	Key           string            // idempotency key
 	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
-	Anywhere      bool              // a bare name may mean the only agent with that name in another project
+	Anywhere      bool              // a bare name may refer to the only agent with that name in another project
 	Audience      Audience          // the recipients of a reply, if To is empty
 	Variants
 	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
@@ -54,8 +54,8 @@ type Variants struct {
 	HTML     string // the same text in HTML, stored unchanged next to the body; "" if there is none
 }
 
-// MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It keeps an absent
-// reader from being flooded. See docs/tools.md, "postal".
+// MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It protects an
+// absent reader from a flood of messages. See docs/tools.md, "postal".
 const MailboxDepth = 10_000
 
 // MaxFanout is the default limit, in bytes, on the total size of a message's inbox copies: the size of its file times
@@ -67,7 +67,7 @@ const MaxFanout = 64 << 20
 type Sent struct {
 	format.Message
 	Again bool
-	Acked bool             // the message acknowledges the message that it answers
+	Acked bool             // the message that it answers is now acknowledged
 	Notes []*refusal.Error // how the server deviated from the request
 	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
 	Queued []string
@@ -90,7 +90,7 @@ func (d *Order) distinct() int {
 	return len(seen)
 }
 
-// tooManyRecipients returns the refusal for n recipients.
+// tooManyRecipients returns the refusal for a message with n recipients.
 func tooManyRecipients(n int) error {
 	return refusal.Over(refusal.TooLarge("{count} recipients {arg} are over the limit of {limit}: send the message to fewer "+
 		"recipients at a time."),
@@ -160,7 +160,7 @@ func (d *Draft) FillFrom(m *format.Message) {
 	d.Key, d.Extra = m.Key, m.Extra
 }
 
-// Message returns the draft as a message without an id and a time.
+// Message returns the draft as a message that has no id and no time yet.
 func (d *Order) Message(project string, files []attachment.File) format.Message {
 	m := format.Message{
 		Project:     project,

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// NeedParties returns an error for an unknown sender, for unknown recipients, and for recipients at other domains to
-// which no mail may be sent. The error lists all unknown recipients in this project, but only the first one in
+// NeedParties returns an error if the sender is unknown, if recipients are unknown, or if no mail may be sent to the
+// domains of some recipients. The error lists all unknown recipients in this project, but only the first one in
 // another project.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Audience selects the recipients of a reply that names none.
+// Audience selects the recipients of a reply that does not name any.
 type Audience string
 
 const (
@@ -137,8 +137,8 @@ func add(list, names []string) []string {
 }
 
 // needAuthor returns an error if a reply to a message from another project cannot reach the author. This happens if
-// the message came by email, so that its sender only claims to be in another project, or if this machine lacks the
-// project. The reply is never sent as email.
+// the message came by email, so that its sender only claims to be in another project. It also happens if the project
+// does not exist on this machine. The reply is never sent as email.
 func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
 	if m.Door == format.DoorGateway {
 		return &refusal.Error{
@@ -156,7 +156,7 @@ func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) 
 	return err
 }
 
-// answersTo returns the recipients of an answer to a message from another domain. These are the message's Reply-To
+// answersTo returns the recipients of a reply to a message from another domain. These are the message's Reply-To
 // addresses if the agent's mailbox trusts the sender, and otherwise the sender.
 func (s *Sender) answersTo(m *format.Message, agent string) []string {
 	auth, _ := s.mail.Store.VerifiedHere(m)

@@ -182,7 +182,7 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 // addresses of agents in other projects with addresses that contain a slug. If d.Anywhere is set, a bare name that
 // exists in only one other project becomes an address there, and a note says so. Resolve first removes duplicates,
 // and returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each
-// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name means several agents.
+// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name matches several agents.
 func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error, err error) {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return nil, tooManyRecipients(n)
@@ -204,7 +204,7 @@ func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error,
 	return notes, nil
 }
 
-// resolveOne is Resolve for one recipient. OS users other than the store's own learn nothing about other projects.
+// resolveOne resolves one recipient. OS users other than the store's own learn nothing about other projects.
 func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, party string) (string, *refusal.Error, error) {
 	name, err := s.mail.Addressed(ctx, party)
 	if s.isGuest(d) && (err != nil || s.mail.Store.PartyOf(name).Project != "") {

@@ -2,7 +2,8 @@ package signed
 
 import "testing"
 
-// TestDecode checks that a file is read back only with the key and the label that it was written with, and unchanged.
+// TestDecode checks that Decode accepts a file only with the key and label that it was written with, and only if the
+// file is unchanged.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	data, err := Encode([]byte("key"), "queue", map[string]string{"to": "ann"})

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that others may have changed files. The watcher calls Edited for each batch. Paths are
-// relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
-// must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe for
-// concurrent use.
+// Edited tells the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
+// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole
+// tree must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe
+// for concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -45,7 +45,7 @@ func (k *Keeper) Unindexed() int {
 	return len(k.edited) + len(k.backlog)
 }
 
-// askCompare wakes compare.
+// askCompare makes compare run soon.
 func (k *Keeper) askCompare() {
 	select {
 	case k.doubt <- struct{}{}:
@@ -111,7 +111,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // the server's files that others have changed without changing the files' state
+	alike []string     // files that the server wrote and others changed, although their state looks the same
 	level []chan error // callers waiting for a comparison whose differences are among these edits
 }
 
@@ -119,7 +119,7 @@ type edits struct {
 const mostEdits = 256
 
 // nextEdits returns the edits to ingest now: those reported since the last call, and some of the backlog. If there
-// are many new edits, it adds them to the backlog instead. level contains the callers to answer afterwards.
+// are many new edits, it adds them to the backlog instead. level contains the callers that wait for these edits.
 func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,8 +197,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It keeps a message's
-// files together.
+// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It does not split the
+// files of a message.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
@@ -210,7 +210,7 @@ func firstEdits(all []edit, most int) (now []string, later []edit) {
 	return now, all[n:]
 }
 
-// ingestOthers ingests changes by others. If that fails, it schedules a comparison of the whole tree.
+// ingestOthers ingests changes by other programs. If that fails, it schedules a comparison of the whole tree.
 func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
 	if len(paths) == 0 {
 		return nil
@@ -283,12 +283,12 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 
 // atOnce is the maximum number of projects that are compared at the same time. It is also the maximum number of
 // projects in which edits are ingested at the same time. The limit matters because a server start, or a user's
-// script, may affect all projects. Each project uses its own descriptors, and running more in parallel than there are
-// processors would not help.
+// script, may affect all projects. Each project uses its own file handles, and a higher limit would not help without
+// more processors.
 const atOnce = 4
 
-// ingest brings the index up to date at paths that others may have changed. It returns the files that could not be
-// read.
+// ingest brings the index up to date at paths that other programs may have changed. It returns the files that could
+// not be read.
 func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable, error) {
 	k.Limits.looking <- struct{}{}
 	defer func() { <-k.Limits.looking }()

@@ -30,7 +30,7 @@ var gitFiles = map[string][]string{
 // OwnFiles lists the files that every project has from the start.
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
-// GitFile returns the required content of a file in gitFiles, given the file's current content. Missing lines come
+// GitFile returns the required content of a file in gitFiles, given the file's current content. It puts missing lines
 // first, because Git follows the later of two contradictory lines, and the user's lines must win.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
@@ -43,7 +43,7 @@ func GitFile(name string, has []byte) []byte {
 }
 
 // completeGitFiles adds missing lines to the gitFiles of a project that was created by an older version. It must be
-// called before the project is served. Files that completeGitFiles may not change stay as they are until the next
+// called before the project is served. Files that completeGitFiles must not change stay as they are until the next
 // start.
 func (k *Keeper) completeGitFiles(ctx context.Context) {
 	if k.History.State().Mode != "committing" {

@@ -1,6 +1,6 @@
 // Package store maintains one tree. It recovers the tree after a crash, writes to it, and records every operation in
-// the history. It also keeps the index up to date with changes by the server and by others. It knows nothing about
-// mail: the interface Mail handles the meaning of changes.
+// the history. It also keeps the index up to date with changes by the server and by other programs. The package does
+// not depend on mail: the interface Mail handles the meaning of changes.
 package store
 
 import (
@@ -35,7 +35,8 @@ type Mail interface {
 	Noticed(changes []index.Change)
 	// Untimed reports the paths of marks that have no time.
 	Untimed(paths []string)
-	// Saved reports paths that others may have changed, and the changes that the index has ingested from them.
+	// Saved reports paths that other programs may have changed, and the changes that the index has ingested from
+	// them.
 	Saved(paths []string, changes []index.Change)
 	// Compared is called after each comparison of the whole tree. Its error is logged.
 	Compared(ctx context.Context) error
@@ -52,7 +53,8 @@ type Limits struct {
 	looking   chan struct{} // tokens for ingesting edits
 }
 
-// NewLimits returns the limits for a store whose operations in progress may use the given number of descriptors.
+// NewLimits returns the limits for a store whose operations in progress may use the given number of file
+// descriptors.
 func NewLimits(files int) *Limits {
 	return &Limits{writer.NewLimits(files), make(chan struct{}, atOnce), make(chan struct{}, atOnce)}
 }
@@ -119,7 +121,7 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 // Run runs the tree's writer, its history, and the comparison of the tree with the index. It returns when ctx has
 // ended, every accepted operation has been answered, and the history is up to date.
 func (k *Keeper) Run(ctx context.Context) {
-	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must end last
+	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must stop last
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		if err := k.History.Run(recording); err != nil {

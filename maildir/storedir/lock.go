@@ -22,22 +22,22 @@ import (
 )
 
 // Lock is the ownership of a store. It is a flock on the store's server.lock, which the kernel releases when the
-// process ends.
+// process exits.
 type Lock struct{ file *os.File }
 
-// forkTime is how long Take waits for a lock whose holder has ended. A child process that the holder has just forked
+// forkTime is how long Take waits for a lock whose holder has exited. A child process that the holder has just forked
 // may still have the file open until its exec.
 const forkTime = 2 * time.Second
 
-// isDead reports whether there is no process with the given number.
+// isDead reports whether there is no process with the given PID.
 func isDead(pid string) bool {
 	n, err := strconv.Atoi(pid)
 	return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
 }
 
-// Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the
-// number of the process, if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or
-// if a newer version has written the store (CheckFormat). See docs/tree.md, "The store".
+// Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the PID,
+// if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or if a newer version has
+// written the store (CheckFormat). See docs/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -93,7 +93,7 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		return nil, err
 	}
-	// The process number is only for users to read, so a full disk is not a reason to refuse.
+	// Only users read the PID, so a full disk is not a reason to refuse.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -113,7 +113,7 @@ func openLock(root string, flags int) (*os.File, error) {
 // Take, and fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
-	f.Close() // f may be nil, and then Close only returns an error
+	f.Close() // if f is nil, Close only returns an error
 	return err
 }
 
@@ -202,7 +202,7 @@ func OpenLog(root string) (*os.File, error) {
 // and fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
-	f.Close() // f may be nil, and then Close only returns an error
+	f.Close() // if f is nil, Close only returns an error
 	return err
 }
 
@@ -212,11 +212,11 @@ func openLog(root string, flags int) (*os.File, error) {
 		"its log there. Move it elsewhere."), LogPath(root))
 }
 
-// maxLockFile is the maximum number of bytes to read from the lock file, which contains a process number.
+// maxLockFile is the maximum number of bytes to read from the lock file, which contains a PID.
 const maxLockFile = 64
 
-// Holder returns the process number in the lock file, or "unknown" if there is none. The number may be stale. Only Held
-// or a failed Take shows that a process holds the lock.
+// Holder returns the PID in the lock file, or "unknown" if there is none. The PID may be stale. Only Held or a failed
+// Take shows that a process holds the lock.
 func Holder(root string) string {
 	data, _, err := tree.ReadPlain(filepath.Join(root, lockFile), maxLockFile)
 	pid := strings.TrimSpace(string(data))
@@ -226,8 +226,8 @@ func Holder(root string) string {
 	return pid
 }
 
-// Release gives up the store. It unlocks the file before closing it, because a child process that was just forked still
-// has the file open until its exec.
+// Release releases the store's lock. It unlocks the file before closing it, because a child process that was just
+// forked still has the file open until its exec.
 func (l *Lock) Release() error {
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }

@@ -19,7 +19,7 @@ func TestHeld(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	file := filepath.Join(root, lockFile)
-	if err := os.WriteFile(file, []byte("4194305\n"), 0o600); err != nil { // above any process number on Linux
+	if err := os.WriteFile(file, []byte("4194305\n"), 0o600); err != nil { // above any PID on Linux
 		t.Fatal(err)
 	}
 	before, err := os.Stat(file)
@@ -38,11 +38,11 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestTakeAfterKill checks that Take waits while a process that a killed server had just forked briefly keeps the
-// lock.
+// TestTakeAfterKill checks that Take waits if a child process briefly holds the lock of a server that was killed just
+// after forking the child.
 func TestTakeAfterKill(t *testing.T) {
 	t.Parallel()
-	const dead = 4194305 // above any process number on Linux
+	const dead = 4194305 // above any PID on Linux
 	for _, pid := range []int{dead, os.Getpid()} {
 		root := t.TempDir()
 		held, err := os.Create(filepath.Join(root, lockFile))

@@ -17,8 +17,8 @@ type ProjectName struct {
 	Created  time.Time // zero if the file contains no time
 }
 
-// ProjectNames lists the projects in the store at root, sorted by slug. It opens only one folder for all projects,
-// because every commit in a working tree calls it. It returns ErrUnavailable and machine faults.
+// ProjectNames lists the projects in the store at root, sorted by slug. To be fast, it opens only one folder for all
+// projects, because every commit in a working tree calls it. It returns ErrUnavailable and machine faults.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {

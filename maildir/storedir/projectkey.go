@@ -215,7 +215,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	return m, nil
 }
 
-// FreeSlug is freeSlug for the known projects. It returns errors from Names.
+// FreeSlug returns the slug of a new project at a path: see freeSlug. It returns errors from Names.
 func (r *Resolver) FreeSlug(human string) (string, error) {
 	names, err := r.Names()
 	return freeSlug(names, human), err
@@ -245,8 +245,8 @@ func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	return errors.Is(err, fs.ErrNotExist), tree.MachineFault(err)
 }
 
-// takeLine sets the meaning of a path in a line's folder. The project is the line's project, or a project for a
-// folder below it that contains the same path. takeLine returns false if the line's project is unknown.
+// takeLine resolves a path in a line's folder and stores the result in m. The result is the line's project, or a
+// project for a folder below it that contains the same path. takeLine returns false if the line's project is unknown.
 func (m *Meaning) takeLine(rule Rule, line folders.Line, path string, names []ProjectName) bool {
 	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
 	if i < 0 || names[i].HumanKey == "" {
@@ -308,7 +308,7 @@ func (m *Meaning) ruleFor(human, given string) Rule {
 	return Main
 }
 
-// above returns the folder above old if at is another name for old, and "" otherwise.
+// above returns the folder above old if at and old have the same last element, and "" otherwise.
 func above(at, old string) string {
 	if filepath.Base(at) != filepath.Base(old) {
 		return ""

@@ -75,7 +75,7 @@ func Refused(root string) (map[string]error, error) {
 }
 
 // OpenTrees returns the working trees of all projects in a store that this program may use (Refused), by slug, for
-// reading without owning the store. The trees do not keep descriptors open: each use opens the tree (Tree.Hold).
+// reading without owning the store. The trees do not keep any files open: each use opens the tree (Tree.Hold).
 // OpenTrees returns the error for the first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
@@ -91,7 +91,7 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 		if err != nil {
 			return trees, fmt.Errorf("project %s: %w", slug, err)
 		}
-		t.Close() // there may be more trees than available descriptors
+		t.Close() // there may be more trees than available file descriptors
 		trees[slug] = t
 	}
 	return trees, nil
@@ -113,7 +113,7 @@ func Slugs(root string) ([]string, error) {
 	return slugs, nil
 }
 
-// SlugWord returns a slug without the digits at its end, for lists that name several projects.
+// SlugWord returns a slug without its last - and the digits after it, for lists that name several projects.
 func SlugWord(slug string) string {
 	if at := strings.LastIndexByte(slug, '-'); at > 0 {
 		return slug[:at]

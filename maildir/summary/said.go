@@ -74,7 +74,7 @@ func reading(body string) *said {
 	return s
 }
 
-// mark adds a statement that begins with the given mark, in lower case.
+// mark adds a statement that begins with a mark. The argument mark is in lower case.
 func (s *said) mark(mark, owner, text string) {
 	switch mark {
 	case "todo", "action", "action item", "fixme":

@@ -148,7 +148,7 @@ func answered(messages []Message) bool {
 	})
 }
 
-// actions lists each action once, in the state given by the latest message that contains its words.
+// actions lists each action once. The latest message that contains an action's words decides whether it is done.
 func actions(messages []Message, all []*said) (open, done []Item) {
 	latest := map[string]int{} // index of the last message with each action
 	for i, s := range all {

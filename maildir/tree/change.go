@@ -14,20 +14,20 @@ import (
 	"time"
 )
 
-// Only this file and change_*.go (one for each operating system) change the tree. A change is staged below TmpDir, made
-// durable, and moved into place with one rename, so a reader sees either the old file or the new file. See
-// docs/durability.md, "How one operation is written".
+// Only the code in this file and in change_*.go (one for each operating system) changes the tree. A change is staged
+// below TmpDir, made durable, and moved into place with one rename, so a reader sees either the old file or the new
+// file. See docs/durability.md, "How one operation is written".
 
-// TmpDir is the folder in the tree where files are staged. It is not tracked, and it is on the same file system as the
-// tree.
+// TmpDir is the folder in the tree where files are staged. Git does not track it, and it is on the same file system
+// as the tree.
 const TmpDir = ".mailtree/tmp"
 
-// Action says what a write does at its path.
+// Action says what a write does to the file at its path.
 type Action uint8
 
 const (
-	Create  Action = iota // the path must not exist: exclusive creation decides which writer came first
-	Replace               // the path may exist: the file there is replaced atomically
+	Create  Action = iota // the path must not exist: creation is exclusive, so only one writer can succeed
+	Replace               // the path may exist: an existing file is replaced atomically
 	Remove                // the file at the path is removed
 )
 
@@ -36,20 +36,19 @@ type Write struct {
 	Path   string
 	Action Action
 	Data   []byte
-	Sum    string   // SHA-256 of Data in hex; for a removal, that of the removed file
-	Was    string   // for a replace: SHA-256 of the planned old file if the history has that file; otherwise ""
-	Staged string   // name below TmpDir, set when the file is staged
-	Stat   FileStat // the staged file's state
-	Done   bool     // the write is in place
-	There  bool     // for a replace or removal: fail if the file no longer exists
-	Gone   bool     // a removal found no file, or a replace found no old file
+	Sum    string   // SHA-256, in hex, of Data or, for a removal, of the removed file
+	Was    string   // for a replacement: SHA-256 of the old file when planned, if the history has it; otherwise ""
+	Staged string   // the name below TmpDir, once the file is staged
+	Stat   FileStat // the state of the staged file
+	Done   bool     // the write has been moved into place
+	There  bool     // for a replacement or removal: fail if the file no longer exists
+	Gone   bool     // there was no file to remove or to replace
 }
 
-// Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close.
-// They do not stay open between groups, because a user may move them. The tree stays open from before the first file
-// is staged until after the last file is synced, because syncfs reports only write errors that occurred since its
-// descriptor was opened. Only one goroutine at a time may use a Changer. The field tree must be set; the other fields
-// are optional.
+// Changer changes a tree for one group of operations. It keeps the tree and the group's folders open until Close, but
+// not between groups, because a user may move them. The tree must stay open from before the first file is staged
+// until after the last sync, because syncfs reports only write errors that occurred since its descriptor was opened.
+// Only one goroutine at a time may use a Changer. The field tree must be set; the other fields are optional.
 type Changer struct {
 	tree *Tree
 	held bool
@@ -57,7 +56,7 @@ type Changer struct {
 	folders
 }
 
-// holdTree opens the tree, which stays open until Close.
+// holdTree opens the tree and keeps it open until Close.
 func (c *Changer) holdTree() error {
 	if c.held {
 		return nil
@@ -85,8 +84,8 @@ func (t *Tree) Changer(folders int) *Changer {
 	return &Changer{tree: t, most: cmp.Or(folders, MostFolders)}
 }
 
-// ErrChanged means that another program wrote to the path between planning and rename. It wraps fs.ErrExist, so the
-// caller plans again.
+// ErrChanged means that another program wrote to the path between planning and renaming. It wraps fs.ErrExist, so the
+// caller plans the operation again.
 var ErrChanged = fmt.Errorf("the file was changed in the meantime: %w", fs.ErrExist)
 
 // Stage writes w's data to a file with the given name below TmpDir, and creates the folders that w.Path needs. For a
@@ -107,8 +106,9 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// Publish moves a staged write into place. It returns fs.ErrExist if a create found a file at the path. It returns
-// ErrChanged if the old file was not the planned one. Even then, the write stays in place until Undo.
+// Publish moves a staged write into place. If a file already exists where one is to be created, it returns
+// fs.ErrExist. If the old file is not the file that was planned to be replaced or removed, it returns ErrChanged, but
+// leaves the write in place until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -130,14 +130,14 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	// The old file is not the planned one, or the history may lack it.
+	// The old file is not the planned one, or the history may not have it.
 	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}
 	return err
 }
 
-// before returns the SHA-256 that the file at the path had when w was planned.
+// before returns the SHA-256 of the file at the path at the time w was planned.
 func (w *Write) before() string {
 	if w.Action == Remove {
 		return w.Sum
@@ -145,8 +145,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, as far as they got. If another program has written to the path since then, Undo does
-// not touch that program's file.
+// Undo reverts Stage and Publish, or as much as they have done. If another program has written to the path in the
+// meantime, Undo does not change that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// Tidy cleans up after a finished write: it removes the old file, which the write has replaced or removed, from TmpDir.
+// Tidy cleans up after a finished write by removing from TmpDir the old file that the write has replaced or removed.
 func (c *Changer) Tidy(w *Write) {
 	if w.Action != Create && !w.Gone && c.holdTree() == nil {
 		c.remove(TmpDir + "/" + w.Staged)
@@ -241,9 +241,9 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun writes file p of the untracked run-time state. A reader always sees either the complete new file or the old
-// file, even while other processes are writing it. The write is not durable. WriteRun returns fs.ErrNotExist if no
-// store was ever opened here, because in that case there is no TmpDir.
+// WriteRun writes file p of the untracked run-time state. A reader always sees either the complete new file or the
+// old file, even while other processes are writing it. The write is not durable. WriteRun returns fs.ErrNotExist if
+// there is no TmpDir because the tree was never opened by a server.
 func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
 
 // SaveRun is like WriteRun, but the file is durable before SaveRun returns.
@@ -251,7 +251,7 @@ func (t *Tree) SaveRun(p string, data []byte) error {
 	if err := t.replaceRun(p, data, true); err != nil {
 		return err
 	}
-	if err := t.SyncFolder(path.Dir(path.Dir(p))); err != nil { // the file's folder may be new
+	if err := t.SyncFolder(path.Dir(path.Dir(p))); err != nil { // the file's folder may be new, too
 		return err
 	}
 	return t.SyncFolder(path.Dir(p))
@@ -311,8 +311,8 @@ func (t *Tree) SyncFolder(p string) error {
 	})
 }
 
-// Exists reports whether there is a file or folder at p. It also returns false if the process may not search p's
-// folder. It returns an error only for a machine fault.
+// Exists reports whether there is a file or folder at p. It also returns false if the process lacks permission to
+// search p's folder. It returns an error only for a machine fault.
 func (t *Tree) Exists(p string) (bool, error) {
 	_, err := t.Stat(p)
 	if FaultOf(err) == FaultMachine {
@@ -321,20 +321,21 @@ func (t *Tree) Exists(p string) (bool, error) {
 	return err == nil, nil
 }
 
-// holds is like HasSHA256, but returns false after a machine fault.
+// holds is like HasSHA256, but returns false if there is a machine fault.
 func (t *Tree) holds(p, sum string) bool {
 	is, err := t.HasSHA256(p, sum)
 	return is && err == nil
 }
 
-// SHA256 returns the SHA-256 of data in hex, as Write.Sum and HasSHA256 use it.
+// SHA256 returns the SHA-256 of data in hex, in the form that Write.Sum and HasSHA256 use.
 func SHA256(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file is gone, is not
-// a regular file, or may not be read. After a machine fault it returns an error, because the answer is unknown.
+// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file does not
+// exist, is not a regular file, or if the process lacks permission to read it. If there is a machine fault, it
+// returns an error, because the answer is unknown.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {
@@ -350,7 +351,7 @@ func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	return false, MachineFault(err)
 }
 
-// EmptyTmp removes everything below TmpDir. It returns the joined errors for all entries that could not be removed.
+// EmptyTmp removes everything below TmpDir. It returns the joined errors of all entries that could not be removed.
 func (t *Tree) EmptyTmp() error {
 	entries, err := t.List(TmpDir)
 	for _, e := range entries {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync makes everything durable that was written to the tree's file system so far. It calls syncfs once, which also
-// reports write-back errors. It ignores the paths, because only systems without syncfs need them.
+// Sync makes everything durable that has been written to the tree's file system. It calls syncfs once, which also
+// reports write-back errors. It ignores the paths, which only systems without syncfs need.
 func (t *Tree) Sync(_ []string) error {
 	if t.Fail != nil {
 		if err := t.Fail(SyncCall); err != nil {
@@ -28,11 +28,11 @@ func (t *Tree) Sync(_ []string) error {
 	}
 }
 
-// folders contains the descriptors of open folders by path.
+// folders contains the descriptors of the open folders, by path.
 type folders map[string]int
 
-// folder returns the descriptor of a folder in the tree, and opens the folder on first use. It returns fs.ErrNotExist
-// if the folder does not exist, and a *FormatError if it is behind a link.
+// folder returns the descriptor of a folder in the tree, which it opens on first use. It returns fs.ErrNotExist if
+// the folder does not exist, and a *FormatError if the path contains a symbolic link.
 func (c *Changer) folder(dir string) (int, error) {
 	if fd, ok := c.folders[dir]; ok {
 		return fd, nil
@@ -57,14 +57,14 @@ func (c *Changer) forgetFolders() {
 	clear(c.folders)
 }
 
-// trim closes all folders if too many are open. No folder may be in use when trim is called.
+// trim closes all folders if too many are open. The caller must not be using any of them.
 func (c *Changer) trim() {
 	if len(c.folders) >= c.most {
 		c.forgetFolders()
 	}
 }
 
-// Stat returns the state of p. It looks p up in its parent folder, which it keeps open.
+// Stat returns the state of p. It opens p's parent folder and keeps it open.
 func (c *Changer) Stat(p string) (FileStat, error) {
 	if c.tree.Fail != nil {
 		if err := c.tree.Fail(p); err != nil {
@@ -83,7 +83,7 @@ func (c *Changer) Stat(p string) (FileStat, error) {
 	return statFrom(&s), nil
 }
 
-// MakeDir creates a folder and its parents. It refuses a folder behind a symbolic link.
+// MakeDir creates a folder and its parents. It returns an error if the path contains a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	_, err := c.folder(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func (c *Changer) writeStaged(name string, data []byte) (FileStat, error) {
 // renameNew renames a file. It returns fs.ErrExist if there is already a file at to.
 func (c *Changer) renameNew(from, to string) error { return c.rename2(from, to, unix.RENAME_NOREPLACE) }
 
-// exchange swaps the two files in one step. It returns fs.ErrNotExist if to is missing.
+// exchange swaps two files atomically. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error { return c.rename2(from, to, unix.RENAME_EXCHANGE) }
 
 // rename renames a file, replacing any file at to.

@@ -58,7 +58,7 @@ func (c *Changer) trim() {}
 // Stat returns the state of p.
 func (c *Changer) Stat(p string) (FileStat, error) { return c.tree.Stat(p) }
 
-// MakeDir creates a folder and its parents. It refuses a folder behind a symbolic link.
+// MakeDir creates a folder and its parents. It returns an error if the path contains a symbolic link.
 func (c *Changer) MakeDir(dir string) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *Changer) renameNew(from, to string) error {
 	return c.tree.sys.root.Remove(from)
 }
 
-// exchange swaps the two files. It replaces to in one step. It returns fs.ErrNotExist if to is missing.
+// exchange swaps two files. It replaces to atomically, but not from. It returns fs.ErrNotExist if to is missing.
 func (c *Changer) exchange(from, to string) error {
 	old := from + ".old"
 	if err := c.tree.sys.root.Link(to, old); err != nil {

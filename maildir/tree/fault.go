@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// Fault classifies the error from a file call by what it says about the file. Only FaultGone means that the file does
-// not exist.
+// Fault classifies the error of a file operation by what it says about the file. Only FaultGone means that the file
+// does not exist.
 type Fault uint8
 
 const (
 	NoFault      Fault = iota // there was no error
 	FaultGone                 // there is nothing at the path, or the path leads through a symbolic link
-	FaultFile                 // only the file itself is at fault: it may not be opened or is not regular
-	FaultMachine              // the machine or the process is at fault, not the file; try again later
+	FaultFile                 // the file itself is the cause: no permission to open it, or not a regular file
+	FaultMachine              // the machine or the process is the cause, not the file; try again later
 )
 
-// opFstat is the Op in an error from a stat call on an open file. The file could be opened, so such an error says
-// nothing about the file.
+// opFstat is the Op in the error of a stat call on an open file. The file could be opened, so such an error does not
+// say that anything is wrong with it.
 const opFstat = "fstat"
 
-// FaultOf classifies the error from a file call. An unknown errno is treated as a machine fault, because treating the
-// file as gone would lose mail, and a retry costs little.
+// FaultOf classifies the error of a file operation. An unknown errno counts as a machine fault: treating the file as
+// gone would lose mail, whereas a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault
@@ -57,10 +57,10 @@ func faultOfErrno(no syscall.Errno) Fault {
 	return FaultMachine
 }
 
-// FormatError says why a file in the tree is invalid. It becomes a row in the problems table. See docs/tree.md,
-// "Problems".
+// FormatError says why a file in the tree is invalid. Such an error is stored as a row in the problems table. See
+// docs/tree.md, "Problems".
 type FormatError struct {
-	Line   int // 1-based line in the file; 0 if the error has no particular line
+	Line   int // line in the file, starting at 1; 0 if the error concerns no particular line
 	Reason string
 }
 
@@ -92,7 +92,7 @@ func (e *SizeError) Error() string {
 // Unwrap returns the error as a FormatError.
 func (e *SizeError) Unwrap() error { return &FormatError{0, e.Error()} }
 
-// PlainFileError says in plain words why a file cannot be read. The text does not contain the path.
+// PlainFileError says in plain English why a file cannot be read. The text does not contain the path.
 func PlainFileError(err error) string {
 	var bad *FormatError
 	if errors.As(err, &bad) {
@@ -104,7 +104,7 @@ func PlainFileError(err error) string {
 	return "it cannot be read"
 }
 
-// PlainFault is like PlainFileError, but also covers machine faults.
+// PlainFault is like PlainFileError, but also describes machine faults.
 func PlainFault(err error) string {
 	var no syscall.Errno
 	if FaultOf(err) == FaultMachine && errors.As(err, &no) {

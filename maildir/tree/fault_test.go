@@ -32,14 +32,14 @@ func TestFaultOf(t *testing.T) {
 			t.Errorf("FaultOf(%v) = %d, want %d", c.err, got, c.want)
 		}
 	}
-	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // a file that was opened exists
+	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // if a file has been opened, it exists
 		if got := FaultOf(&fs.PathError{Op: opFstat, Path: "p", Err: no}); got != FaultMachine {
 			t.Errorf("FaultOf(fstat: %v) = %d, want %d", no, got, FaultMachine)
 		}
 	}
 }
 
-// TestFaultOfTree checks how errors that the tree itself returns are classified.
+// TestFaultOfTree checks how FaultOf classifies the errors that the tree itself returns.
 func TestFaultOfTree(t *testing.T) {
 	dir := t.TempDir()
 	tree, err := Open(dir, 0)

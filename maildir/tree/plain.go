@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// ReadPlain reads a complete file outside the trees. It returns a *FormatError if the file is not regular or is larger
-// than limit bytes. It never waits for the other end of a pipe.
+// ReadPlain reads a complete file outside the trees. It returns a *FormatError if the file is not regular or is
+// larger than limit bytes. It never blocks on a pipe.
 func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := OpenPlain(name, os.O_RDONLY)
 	if err != nil {
@@ -22,11 +22,11 @@ func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 }
 
 // OpenPlain opens a file outside the trees. With O_CREATE, it creates the file with mode 0600. It returns a
-// *FormatError if the file is not regular. It never waits for the other end of a pipe. The caller closes the file.
+// *FormatError if the file is not regular. It never blocks on a pipe. The caller must close the file.
 func OpenPlain(name string, flags int) (*os.File, FileStat, error) {
 	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if err != nil {
-		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket, or a folder opened for writing
+		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket, or a folder opened to write
 			return nil, StatOfInfo(fi), NotRegular(fi.Mode())
 		}
 		return nil, FileStat{}, err

@@ -1,12 +1,11 @@
-// Package tree safely reads and changes the files below a root that other programs write to as well. It does not follow
-// symbolic links, allows no path outside the root, opens only regular files, and never waits for the other end of a
-// pipe.
+// Package tree safely reads and changes the files below a root that other programs write to as well. It does not
+// follow symbolic links, allows no path outside the root, opens only regular files, and never blocks on a pipe.
 //
 //   - Tree reads files: Read, Stat, Walk, List, OpenFile.
 //   - Changer changes files: it stages them below TmpDir, Tree.Sync makes them durable, Publish moves each one into
 //     place with one rename, and Undo reverts that.
-//   - FaultOf classifies the error from a failed call: the file is gone, the file itself is at fault, or the machine is
-//     at fault. If a comment does not mention errors, the call returns any error from the file system.
+//   - FaultOf classifies the error from a failed call: the file is gone, or the cause is the file itself or the
+//     machine. If a comment does not mention errors, the call returns any error from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
 // The package knows nothing about mail: other packages give the paths their meaning.
@@ -29,33 +28,33 @@ import (
 	"time"
 )
 
-// Tree is the working tree of one project. Every read in the tree goes through it. A Tree does not follow links, opens
-// only regular files, never blocks, and allows no path outside the tree (invariant I8, and docs/durability.md, "Why it
-// is done this way"). A Tree is safe for concurrent use.
+// Tree is the working tree of one project. All reads in the tree use it. A Tree does not follow links, opens only
+// regular files, never blocks, and allows no path outside the tree (invariant I8, and docs/durability.md, "Why it is
+// done this way"). A Tree is safe for concurrent use.
 //
-// A Tree keeps descriptors of its folder open only while it is in use, because a store may have more projects than a
-// process may have descriptors. Each use opens the folder that is at dir at that time.
+// A Tree keeps its folder open only while it is in use, because a store may have more projects than a process may
+// have file descriptors. Each use opens the folder that is at dir at that time.
 type Tree struct {
 	dir     string
 	noLink  bool // dir itself must not be a symbolic link
 	maxFile int64
 
-	// Fail is for fault tests. If it is not nil, the tree calls it with the path before it opens or stats a file or
-	// folder, and with SyncCall before each sync. If Fail returns an error, the call fails with that error. A test sets
-	// Fail before it uses the tree.
+	// Fail is for fault tests. If it is not nil, it is called with the path before each open or stat of a file or
+	// folder, and with SyncCall before each sync. If Fail returns an error, the call fails with that error. A test
+	// sets Fail before it uses the tree.
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // number of users that are keeping the folder open
-	pinned bool   // Open is treated as a user until Close
+	users  int    // number of users that need the folder to stay open
+	pinned bool   // Open counts as a user until Close
 	sys    system // the open folder, while users > 0
 }
 
 // SyncCall is the argument of Tree.Fail before a sync.
 const SyncCall = "(sync)"
 
-// FileStat is the state of a file. Two equal FileStats mean that the file did not change in between, unless the first
-// was taken within Racy of a change. Times are in nanoseconds since 1970.
+// FileStat is the state of a file. If two FileStats are equal, the file did not change in between, unless the first
+// one was taken less than Racy after a change. Times are in nanoseconds since 1970.
 type FileStat struct {
 	Mode         fs.FileMode
 	Size         int64
@@ -63,8 +62,8 @@ type FileStat struct {
 	Inode        uint64
 }
 
-// Racy is the time after a change to a file during which its FileStat proves nothing: two ticks of the coarsest kernel
-// clock in use (100 Hz).
+// Racy is the time after a change to a file during which another change may not show in its FileStat: two ticks of
+// the coarsest kernel clock in use (100 Hz).
 const Racy = 20 * time.Millisecond
 
 // MaxFile is the default size limit for a message file in bytes.
@@ -97,7 +96,7 @@ func (t *Tree) pin() (*Tree, error) {
 }
 
 // Close closes the folder's descriptors. It always returns nil. The tree can still be used afterwards; each use then
-// opens the folder and closes it again.
+// opens and closes the folder.
 func (t *Tree) Close() error {
 	t.mu.Lock()
 	pinned := t.pinned
@@ -109,8 +108,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that uses in the meantime do not have to open it again. Hold
-// only saves time. If the folder cannot be opened, each use returns the error, but Hold does not.
+// Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold only
+// saves time: if the folder cannot be opened, each use returns the error, but Hold does not.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -118,8 +117,8 @@ func (t *Tree) Hold() (release func()) {
 	return t.release
 }
 
-// hold opens the folder if no other user has it open. The caller must call release. The error is fs.ErrNotExist if the
-// folder does not exist. Errors such as EMFILE are also possible, which FaultOf classifies as machine faults.
+// hold opens the folder unless it is already open. The caller must call release. The error is fs.ErrNotExist if the
+// folder does not exist. Other errors, such as EMFILE, are machine faults according to FaultOf.
 func (t *Tree) hold() (err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -147,7 +146,7 @@ func (t *Tree) Dir() string { return t.dir }
 func (t *Tree) MaxFile() int64 { return t.maxFile }
 
 // Read returns the whole file at p, and the state that the file had when it was opened. It returns any error from
-// os.Open, and a *FormatError if p is not a regular file, is behind a link, or is larger than limit bytes.
+// os.Open, and a *FormatError if p is not a regular file, contains a symbolic link, or is larger than limit bytes.
 func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -168,7 +167,7 @@ func (t *Tree) Read(p string, limit int64) ([]byte, FileStat, error) {
 	if err != nil {
 		return nil, st, err
 	}
-	// The file grew while it was read. The watcher reports any later writes.
+	// The file grew while it was being read. The watcher reports later writes.
 	rest, err := io.ReadAll(io.LimitReader(f, limit-st.Size))
 	return append(data, rest...), st, err
 }
@@ -202,8 +201,8 @@ func (t *Tree) SameBytes(p string, data []byte) (bool, error) {
 	}
 }
 
-// SHA1 returns the SHA-1, in hex, of the file at p, which may be up to limit bytes long. It returns the same errors as
-// Read.
+// SHA1 returns the SHA-1, in hex, of the file at p. It returns an error if the file is larger than limit bytes, and
+// the same errors as Read.
 func (t *Tree) SHA1(p string, limit int64) (string, error) {
 	f, st, err := t.Open(p)
 	if err != nil {
@@ -217,15 +216,15 @@ func (t *Tree) SHA1(p string, limit int64) (string, error) {
 		return "", &SizeError{st.Size, limit}
 	}
 	sum := sha1.New()
-	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // the file may grow in the meantime
+	if _, err := io.Copy(sum, io.LimitReader(f, limit+1)); err != nil { // the file may grow while it is read
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ReadOwned reads the file at p if it belongs to the OS user uid. It checks the owner of the file that it has opened.
-// It also returns fs.ErrNotExist if the file belongs to another user, is not a regular file, or is larger than limit
-// bytes.
+// ReadOwned reads the file at p if the file belongs to the OS user uid. It checks the owner after opening the file.
+// If the file belongs to another user, is not a regular file, or is larger than limit bytes, it returns
+// fs.ErrNotExist.
 func (t *Tree) ReadOwned(p string, limit int64, uid int) ([]byte, error) {
 	f, _, err := t.OpenFile(p, os.O_RDONLY)
 	if err != nil {
@@ -260,11 +259,11 @@ func (t *Tree) withRoot(do func(root *os.Root) error) error {
 	return do(root)
 }
 
-// Walk calls fn for every file below a folder, in lexical order, including links and devices. If under is "" or ".", it
-// walks the whole tree. It skips hidden folders (.git, .mailtree) and does not enter folders behind links. It also
-// skips entries that vanish during the walk or that the process may not read. It stops early if fn returns an error or
-// ctx ends, and returns that error. If a machine fault prevents it from listing some folders, it walks all other
-// folders and returns an *UnlistedError.
+// Walk calls fn for every file below a folder, in lexical order, including links and devices. If under is "" or ".",
+// it walks the whole tree. It skips hidden folders (.git, .mailtree), and does not follow links to folders. It also
+// skips entries that vanish during the walk or that the process has no permission to read. If fn returns an error or
+// ctx ends, Walk stops and returns that error. If some folders cannot be listed because of a machine fault, it walks
+// all other folders and returns an *UnlistedError.
 func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error) error {
 	if under == "" {
 		under = "."
@@ -286,7 +285,7 @@ func (e *UnlistedError) Error() string {
 	return fmt.Sprintf("%d folders cannot be listed now, including %s: %v", len(e.Folders), e.Folders[0].Path, e.Folders[0].Err)
 }
 
-// Unwrap returns the fault that affected the first folder.
+// Unwrap returns the fault of the first folder.
 func (e *UnlistedError) Unwrap() error { return e.Folders[0].Err }
 
 func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.DirEntry) error, faults *[]Unreadable) error {
@@ -301,7 +300,7 @@ func (t *Tree) walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	case FaultMachine:
 		*faults = append(*faults, Unreadable{under, err})
 		return nil
-	default: // the folder is gone, is no longer a folder, or may not be read
+	default: // the folder was removed or is no longer a folder, or there is no permission to read it
 		return nil
 	}
 	for _, d := range entries {
@@ -355,8 +354,7 @@ func NotRegular(m fs.FileMode) *FormatError {
 	return &FormatError{0, what}
 }
 
-// behindLink returns the error for a path that leads through a symbolic link. It wraps a *FormatError and
-// ELOOP.
+// behindLink returns the error for a path that contains a symbolic link. It wraps a *FormatError and ELOOP.
 func behindLink() error { return linkError{} }
 
 type linkError struct{}
@@ -385,8 +383,8 @@ func sortedEntries(f *os.File) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Unreadable is a file or folder that could not be read because of a machine fault (FaultMachine). Unlike a Problem, an
-// Unreadable does not mean that anything is wrong with the file.
+// Unreadable is a file or folder that could not be read because of a machine fault (FaultMachine). Unlike a Problem,
+// it does not mean that anything is wrong with the file.
 type Unreadable struct {
 	Path string
 	Err  error

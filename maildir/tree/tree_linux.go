@@ -15,9 +15,8 @@ import (
 
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
-// system contains the descriptor of the tree's folder. openat2 resolves a whole path in one call, and refuses links
-// in the path. os.Root would open every folder along the path, which took a third of the time of a send when it was
-// measured.
+// system contains the descriptor of the tree's folder. With openat2, one call resolves a whole path and refuses links
+// in it. os.Root would open every folder along the path, which took a third of the time of a send in a measurement.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until needed
@@ -37,8 +36,8 @@ func (t *Tree) openSystem() error {
 	return nil
 }
 
-// rooted returns the folder as an os.Root. The caller must keep the folder open (hold). It returns ESTALE if the folder
-// has been replaced by another one since it was opened.
+// rooted returns the folder as an os.Root. The caller must keep the folder open with hold. If another folder has
+// replaced the open one, rooted returns ESTALE.
 func (t *Tree) rooted() (*os.Root, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,8 +79,8 @@ func (t *Tree) closeSystem() {
 	}
 }
 
-// open2 opens p below the tree. No element of p may be a link, except the last one with O_PATH|O_NOFOLLOW.
-// It also returns any error from hold.
+// open2 opens p below the tree. No element of p may be a symbolic link, except the last one if flags contains
+// O_PATH|O_NOFOLLOW. It also returns any error from hold.
 func (t *Tree) open2(p string, flags uint64) (int, error) {
 	if t.Fail != nil {
 		if err := t.Fail(p); err != nil {
@@ -110,8 +109,8 @@ func (t *Tree) open2(p string, flags uint64) (int, error) {
 	}
 }
 
-// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p is
-// behind a link.
+// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p's
+// folder is reached through a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	fd, err := t.open2(p, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -152,9 +151,9 @@ func modeOf(m uint32) fs.FileMode {
 	return mode
 }
 
-// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller closes the file, and must
-// check in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened because it is
-// not a regular file.
+// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller must close the file,
+// and must check the FileStat to see whether the file is regular. Open returns a *FormatError if p cannot be opened
+// because it is not a regular file.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {
@@ -171,8 +170,8 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return descriptor(fd), st, nil
 }
 
-// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with mode
-// 0600. No element of p may be a symbolic link. The caller closes the file. OpenFile returns any error from
+// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with
+// mode 0600. No element of p may be a symbolic link. The caller must close the file. OpenFile returns any error from
 // os.OpenFile, and a *FormatError if p is not a regular file.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	fd, err := t.open2(p, uint64(flags)|unix.O_NONBLOCK|unix.O_NOCTTY)
@@ -205,7 +204,7 @@ func (t *Tree) BeingWritten(p string) bool {
 	return err == unix.EAGAIN
 }
 
-// descriptor reads a file without the runtime's poller, which is useless for regular files.
+// descriptor reads from a file descriptor without the runtime's poller, which is useless for regular files.
 type descriptor int
 
 func (d descriptor) Read(b []byte) (int, error) {
@@ -225,7 +224,7 @@ func (d descriptor) Read(b []byte) (int, error) {
 
 func (d descriptor) Close() error { return unix.Close(int(d)) }
 
-// openFolder opens a folder for reading. The caller closes it.
+// openFolder opens a folder for reading. The caller must close it.
 func (t *Tree) openFolder(dir string) (*os.File, error) {
 	fd, err := t.open2(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// repoOf creates a project's tree with one file. Nothing holds the tree open.
+// repoOf creates a project's tree with one file. The tree is not kept open.
 func repoOf(t *testing.T) (tree *Tree, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "repo")
@@ -24,7 +24,7 @@ func repoOf(t *testing.T) (tree *Tree, dir string) {
 	return tree, dir
 }
 
-// TestTreeAtRest checks that an unused tree keeps no descriptor open after any call, and can be used again.
+// TestTreeAtRest checks that after any call, an unused tree keeps no descriptor open and can be used again.
 func TestTreeAtRest(t *testing.T) {
 	t.Parallel()
 	tree, _ := repoOf(t)
@@ -48,7 +48,7 @@ func TestTreeAtRest(t *testing.T) {
 	}
 }
 
-// TestTreeReplacedByLink checks that if the tree's folder is replaced by a link, nothing behind the link is read.
+// TestTreeReplacedByLink checks that if the tree's folder is replaced by a link, nothing is read through the link.
 func TestTreeReplacedByLink(t *testing.T) {
 	t.Parallel()
 	tree, dir := repoOf(t)

@@ -34,8 +34,8 @@ func (t *Tree) checkSystem() error        { return nil }
 func (t *Tree) closeSystem()              { t.sys.root.Close() }
 func (t *Tree) rooted() (*os.Root, error) { return t.sys.root, nil }
 
-// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p is
-// behind a link.
+// Stat returns the state of p without following links. It returns any error from os.Lstat, and a *FormatError if p's
+// folder is reached through a link.
 func (t *Tree) Stat(p string) (FileStat, error) {
 	if err := t.hold(); err != nil {
 		return FileStat{}, err
@@ -51,9 +51,9 @@ func (t *Tree) Stat(p string) (FileStat, error) {
 	return StatOfInfo(fi), nil
 }
 
-// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller closes the file, and must
-// check in the FileStat whether the file is regular. Open returns a *FormatError if p cannot be opened because it is
-// not a regular file.
+// Open opens p for reading. It does not follow links and does not block on a FIFO. The caller must close the file,
+// and must check the FileStat to see whether the file is regular. Open returns a *FormatError if p cannot be opened
+// because it is not a regular file.
 func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	if err := t.hold(); err != nil {
 		return nil, FileStat{}, err
@@ -77,8 +77,8 @@ func (t *Tree) Open(p string) (io.ReadCloser, FileStat, error) {
 	return f, StatOfInfo(fi), nil
 }
 
-// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with mode
-// 0600. No element of p may be a symbolic link. The caller closes the file. OpenFile returns any error from
+// OpenFile opens the regular file at p with the same flags as os.OpenFile. With O_CREATE, it creates the file with
+// mode 0600. No element of p may be a symbolic link. The caller must close the file. OpenFile returns any error from
 // os.OpenFile, and a *FormatError if p is not a regular file.
 func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 	if err := t.hold(); err != nil {
@@ -112,7 +112,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 // BeingWritten always returns false, because this system cannot tell whether a process has a file open for writing.
 func (t *Tree) BeingWritten(string) bool { return false }
 
-// linkless returns an error if the path to the folder leads through a symbolic link.
+// linkless returns an error if the folder's path contains a symbolic link.
 func (t *Tree) linkless(dir string) error {
 	if dir == "." {
 		return nil
@@ -132,7 +132,7 @@ func (t *Tree) linkless(dir string) error {
 	return nil
 }
 
-// openFolder opens a folder for reading. The caller closes it.
+// openFolder opens a folder for reading. The caller must close it.
 func (t *Tree) openFolder(dir string) (*os.File, error) {
 	if err := t.hold(); err != nil {
 		return nil, err

@@ -1,8 +1,8 @@
 package tree
 
-// Written is the state in which an operation left one of its paths.
+// Written describes a file after an operation has written or removed it.
 type Written struct {
 	Data []byte
-	Stat FileStat // the file's state; if it is zero or from before the rename, the file is read and compared
+	Stat FileStat // the file's state; if it is zero or outdated, the file is read and compared
 	Gone bool     // the operation removed the file
 }

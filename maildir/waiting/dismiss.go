@@ -21,9 +21,9 @@ type Dismissed struct {
 	Broken  int `json:"broken"`
 }
 
-// Dismiss hides from the agent the diagnostics that List currently returns: stops by claims, agents that cannot be
-// woken, and invalid files. A diagnostic appears again after a newer stop, after newer mail that cannot wake its
-// recipient, or if the file has a different error. Dismiss returns errors from the tree and the index.
+// Dismiss hides from the agent the diagnostics that List currently returns: agents blocked by claims, agents that
+// cannot be woken, and invalid files. A diagnostic appears again if the agent is blocked again, if newer mail cannot
+// wake its recipient, or if the file has a different error. Dismiss returns errors from the tree and the index.
 func (l *Lister) Dismiss(ctx context.Context) (*Dismissed, error) {
 	w, err := l.List(ctx, Query{})
 	if err != nil {

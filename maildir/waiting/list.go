@@ -30,7 +30,7 @@ type Lister struct {
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type List struct {
 	Project string `json:"project"` // its slug; "" for all projects
-	Agent   string `json:"agent"`   // need not exist; if not, only Stopped and the fields below it are filled
+	Agent   string `json:"agent"`   // need not exist; if it does not, only Stopped and the fields below it are filled
 
 	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
@@ -62,10 +62,10 @@ type List struct {
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }
 
-// Totals counts the threads in the groups of List, listed or not. It considers the newest 1,000 messages of each
-// kind.
+// Totals counts the threads in the groups of List, including threads that are not listed. It considers the newest
+// 1,000 messages of each kind.
 type Totals struct {
-	Blocked   int `json:"blocked_on_you"` // without List.Prompts
+	Blocked   int `json:"blocked_on_you"` // does not include List.Prompts
 	Questions int `json:"questions"`
 	New       int `json:"new"`
 	Owed      int `json:"waiting_on_others"`
@@ -79,7 +79,7 @@ func (w *List) More() (n int) {
 	return n
 }
 
-// BrokenFiles returns the number of invalid files that are not dismissed, listed or not.
+// BrokenFiles returns the number of invalid files that are not dismissed, including files that are not listed.
 func (w *List) BrokenFiles() int { return len(w.Broken) + w.MoreBroken }
 
 // OwedID is the ID of the group of threads in which others owe the agent something.
@@ -90,7 +90,7 @@ type Group struct {
 	ID, Title string
 	Prompts   []wake.Prompt
 	Threads   []Thread
-	Total     int // number of threads, listed or not
+	Total     int // number of threads, including those not listed
 }
 
 // Groups returns the groups in their order, including empty ones.

@@ -30,7 +30,7 @@ type waiting struct {
 	who   []string // for Thread.People
 }
 
-// before compares messages by group, then by importance, then by age, newest first.
+// before compares messages by group, then by importance (highest first), then by age (newest first).
 func (m *waiting) before(n *waiting) int {
 	return cmp.Or(cmp.Compare(m.group, n.group), cmp.Compare(rank(n.Importance), rank(m.Importance)), cmp.Compare(n.Cursor, m.Cursor))
 }

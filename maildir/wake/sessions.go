@@ -187,8 +187,8 @@ func (ss *Sessions) turnEnded(agent string) {
 }
 
 // SetAsking records whether a session's client is waiting for the user's permission to run a tool. tool is, for
-// example, "Bash: make test", or "" if the client does not name it. If anything changes, SetAsking notifies the
-// project's readers.
+// example, "Bash: make test", or "" if the client does not name it. If anything changes, SetAsking wakes
+// the callers that are waiting for changes in the project.
 func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
 	news := false
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
@@ -215,7 +215,7 @@ type Prompt struct {
 	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; "" if the client does not name it
 	Dir    string    `json:"dir"`            // the folder in which the client was started
 	Pane   seat.Pane `json:"pane,omitzero"`  // the client's tmux pane, if it runs in one
-	Since  time.Time `json:"since"`          // to the minute
+	Since  time.Time `json:"since"`          // when the client last reported an event; accurate to the minute
 }
 
 // Prompts lists the permission prompts of the project's sessions, oldest first.

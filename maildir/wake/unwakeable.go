@@ -63,7 +63,7 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 type Unwoken struct {
 	Project string        `json:"project,omitempty"` // in a list of all projects: the slug
 	Agent   string        `json:"agent"`
-	Unread  int           `json:"unread"` // at most seat.Most
+	Unread  int           `json:"unread"` // number of unread messages, at most seat.Most
 	Since   time.Time     `json:"since"`  // when the oldest unread message was created
 	Age     time.Duration `json:"age_ns"`
 	Never   bool          `json:"never"` // the agent never had a session

@@ -19,8 +19,8 @@ type waiters struct {
 	by map[SessionKey]chan struct{}
 }
 
-// enter registers the caller that is waiting to wake the session. When another caller enters, the channel replaced is
-// closed. leave ends the registration.
+// enter registers the caller that is waiting to wake the session. The channel replaced is closed when another caller
+// enters. leave ends the registration.
 func (w *waiters) enter(k SessionKey) (replaced chan struct{}, leave func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, up to the given time. If another caller has replaced this one, or if the project was
-// removed, over is true. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits for the bell, at most for the duration long. If another caller has replaced this one, or if the
+// project was removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/editing"
 )
 
-// maxEdits is the maximum number of edits in a list. The newest are listed.
+// maxEdits is the maximum number of edits in a list. If there are more, only the newest are listed.
 const maxEdits = 200
 
 // File is a file that agents edit, or a pattern that they claim.
@@ -26,23 +26,23 @@ type File struct {
 // Editor is an agent that edits a file.
 type Editor struct {
 	editing.Editor
-	Holder string // the agent whose exclusive claim the edit ignores; "" if none
+	Holder string // the agent whose exclusive claim the edit violates; "" if none
 }
 
-// Claim is a claim with the agents that it has stopped.
+// Claim is a claim with the agents that it has blocked.
 type Claim struct {
 	claim.Row
 	Stopped []Stopped // newest first
 }
 
-// Stopped is an agent that was stopped by a claim. See claims.Stop.
+// Stopped is an agent that was blocked by a claim. See claims.Stop.
 type Stopped struct {
 	claims.Stop
 	Paths []string // the paths or patterns that the claim covers
 }
 
 // Clashes reports whether agents conflict over the file: two of them edit it, one of them edits it although another
-// has claimed it, or a claim on it has stopped an agent.
+// has claimed it, or a claim on it has blocked an agent.
 func (f *File) Clashes() bool {
 	return len(f.Editors) > 1 || slices.ContainsFunc(f.Editors, func(e Editor) bool { return e.Holder != "" }) ||
 		slices.ContainsFunc(f.Claims, func(c Claim) bool { return c.Pattern == f.Path && len(c.Stopped) > 0 })
@@ -104,7 +104,7 @@ func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*Fil
 	return all, nil
 }
 
-// first returns 0 for files that come first in the list, and 1 for other files.
+// first returns the sort order of a file: 0 if agents clash over it, and otherwise 1.
 func first(f *File) int {
 	if f.Clashes() {
 		return 0
@@ -121,7 +121,7 @@ func (f *File) setHolder(agent string) {
 	}
 }
 
-// stoppedBy returns the agents that the claim in the given file has stopped.
+// stoppedBy returns the agents that the claim in the given file has blocked.
 func stoppedBy(stops []claims.Stop, file string) (all []Stopped) {
 	for _, s := range stops {
 		for _, by := range s.By {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// failing remembers the result of the newest group or staging.
+// failing records the result of the newest group or staging.
 type failing struct {
 	mu   sync.Mutex
-	now  error // nil after a success
+	now  error // nil after success
 	told time.Time
 }
 
-// failingFor is how long a failure is reported. Without this limit, a failure in a project that never writes again
-// would be reported forever, because only a success clears it.
+// failingFor is how long a failure is reported. Without this limit, a failure would be reported forever if the
+// project never writes again, because only a success clears the failure.
 const failingFor = time.Minute
 
 // tell records the result of the newest group or staging.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFailingEnds checks that a failure is reported for a minute if nothing has been written since.
+// TestFailingEnds checks that a failure is reported for only a minute, unless there is a new one.
 func TestFailingEnds(t *testing.T) {
 	var f failing
 	f.tell(syscall.EIO)

@@ -18,23 +18,23 @@ import (
 // MaxGroup is the maximum number of operations in one group.
 const MaxGroup = 256
 
-// maxTries is the maximum number of times that an operation is planned while the tree is ahead of the index.
+// maxTries is the maximum number of times that an operation is planned because the tree is ahead of the index.
 const maxTries = 8
 
 // Group is one group commit. While a group is being planned, the index contains everything written before the group,
-// and nothing from the group itself. Writes and Coming report what the group's operations write.
+// and nothing from the group itself. To find out what the group writes, a plan calls Writes and Coming.
 type Group struct {
-	Ctx    context.Context // for a plan's own calls; it does not end when a caller's context ends
+	Ctx    context.Context // for calls that a plan makes; it does not end when a caller's context ends
 	Now    time.Time       // when the current plan began, in UTC
 	Number uint64          // unique among this tree's groups
 
 	w      *Writer
 	c      *tree.Changer
 	txs    []*Tx
-	facts  map[string]bool // facts on which the group's operations depend
-	alone  bool            // the group's only operation must be alone in its group
+	facts  map[string]bool // the facts that the group's operations depend on
+	alone  bool            // the group consists of one operation with Tx.Alone set
 	staged int
-	unsure bool // an operation could not be undone: the journal keeps the group for the next start
+	unsure bool // an operation could not be undone, so the journal keeps the group for the next start
 }
 
 // plan calls the operation's Plan and stages its files. An operation that conflicts with another operation in the group
@@ -87,7 +87,7 @@ func (g *Group) enter(tx *Tx) {
 	g.txs = append(g.txs, tx)
 }
 
-// Writes reports whether one of the group's operations writes the file at path.
+// Writes reports whether an operation in progress, such as one of this group, writes the file at path.
 func (g *Group) Writes(path string) bool { return g.w.Writes(path) }
 
 // Coming counts the messages that the group's operations write below a folder.
@@ -107,12 +107,12 @@ type behindError struct{ path string }
 
 func (*behindError) Error() string { return "the tree is ahead of the index" }
 
-// Behind returns the error for a plan to return if it finds the tree ahead of the index at path. The writer then
-// ingests that path and plans the operation again.
+// Behind returns the error that a plan must return if it finds that the tree is ahead of the index at path. The
+// writer then ingests that path and plans the operation again.
 func (g *Group) Behind(path string) error { return &behindError{path} }
 
-// Present checks that a file in the index still exists at path. It returns Behind if the file does not exist or
-// cannot be checked.
+// Present returns nil if the file at path, which is in the index, still exists. Otherwise, or if this cannot be
+// checked, it returns Behind's error.
 func (g *Group) Present(path string) error {
 	if _, err := g.c.Stat(path); err != nil {
 		return g.Behind(path)
@@ -123,7 +123,8 @@ func (g *Group) Present(path string) error {
 // Stat returns the state of a file. It returns any error from the file system.
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
-// retry schedules the operation to be planned again, up to maxTries times, once the index is up to date at the paths.
+// retry schedules the operation to be planned again once the index is up to date at the paths. It gives up after
+// maxTries.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -153,7 +154,7 @@ func (g *Group) stage(tx *Tx) error {
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
 			err = fmt.Errorf("stage %s: %w", f.Path, err)
-			g.undo(tx, err) // no journal record contains it
+			g.undo(tx, err) // no journal record contains the operation yet
 			return err
 		}
 		g.staged++
@@ -173,7 +174,7 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step tells a fault test which step the writer has reached.
+// step informs a fault test of the step that the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
@@ -222,7 +223,7 @@ func (g *Group) write() error {
 		}
 	}
 	g.step("record")
-	number, forget := g.Number, !g.unsure // copied so that g and its callers' requests can be freed
+	number, forget := g.Number, !g.unsure // copied so that the memory of g and its operations can be freed
 	w.Owner.Record(g.told(), func() { w.committed(number, forget) })
 	for _, tx := range g.txs {
 		if tx.After != nil {
@@ -235,8 +236,8 @@ func (g *Group) write() error {
 }
 
 // publish renames the staged files into place. If one file of an operation cannot be renamed into place, publish
-// undoes the whole operation. If the cause is that another program created or removed a file in the meantime, the
-// operation is planned again.
+// undoes the whole operation. If another program caused this by changing, creating or removing a file in the
+// meantime, the operation is planned again.
 func (g *Group) publish() {
 	kept := g.txs[:0]
 	for _, tx := range g.txs {
@@ -269,8 +270,8 @@ func (g *Group) publishTx(tx *Tx) error {
 }
 
 // findWritten checks the group's files before they are ingested. It returns, by path, the files that have not changed
-// since they were staged. A file that cannot be checked because of a machine fault is treated as unchanged. This is
-// safe because the index checks each row that came from the writer again when the watcher reports the file.
+// since they were staged. If a file cannot be checked because of a machine fault, it counts as unchanged. This is
+// safe because the index checks rows that came from the writer again when the watcher reports the file.
 func (g *Group) findWritten() map[string]tree.Written {
 	found := map[string]tree.Written{}
 	for _, tx := range g.txs {
@@ -307,8 +308,8 @@ func (g *Group) told() (ops []Op) {
 	return ops
 }
 
-// dropInJournal durably records in the journal that operations that failed with err are about to be undone. It returns
-// err, or refusal.Unsure if writing the record failed too.
+// dropInJournal durably records in the journal that some operations, which failed with err, are about to be undone.
+// It returns err, or refusal.Unsure if writing the record failed too.
 func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	places := make([]int, len(txs))
 	for i, tx := range txs {
@@ -322,14 +323,15 @@ func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 	return err
 }
 
-// forget removes the group from the journal, unless the server must finish the group at its next start.
+// forget removes the group from the journal, unless an operation of the group still has to be undone at the next
+// start.
 func (g *Group) forget() {
 	if !g.unsure {
 		g.w.journal.done(g.Number)
 	}
 }
 
-// fail undoes every operation of the group and ends the group.
+// fail undoes every operation of the group after the error err.
 func (g *Group) fail(err error) {
 	err = g.dropInJournal(err, g.txs...)
 	g.w.failing.tell(err)
@@ -340,7 +342,7 @@ func (g *Group) fail(err error) {
 	g.end()
 }
 
-// end answers every operation of the group.
+// end ends the group and answers the callers of its operations.
 func (g *Group) end() {
 	g.w.endGroup()
 	for _, tx := range g.txs {
@@ -349,7 +351,7 @@ func (g *Group) end() {
 }
 
 // answer answers the caller of one of the group's operations. If err is not nil, it also calls Owner.Failed. It logs
-// an unexpected error, because the answer to the caller does not contain the path.
+// unexpected errors, because the answer to the caller does not contain the path of the file.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)
@@ -385,7 +387,7 @@ func (g *Group) record() journalRecord {
 	return r
 }
 
-// paths returns the files to report to the index and the history.
+// paths returns the paths to report to the index and the history.
 func (g *Group) paths() (all []string) {
 	for _, tx := range g.txs {
 		all = append(all, tx.Paths...)

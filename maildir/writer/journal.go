@@ -25,20 +25,22 @@ import (
 )
 
 // The journal records what a group is about to do. The record is durable before the group's first rename, and is kept
-// until the group's operations are in a commit. After a crash, recovery uses the journal to either complete or drop
-// each operation. It passes operations that are not in a commit to the history again (invariants I3 and I6;
-// docs/durability.md, "Three notes that the server reads at startup").
+// until the group's operations have been committed. After a crash, recovery uses the journal to either complete or
+// drop each operation. It passes the completed operations, which may not have been committed yet, to the history
+// again (invariants I3 and I6; docs/durability.md, "Three notes that the server reads at startup").
 //
-// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for each
-// operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk. An
-// incomplete last line is a record that was never durable. A line with a wrong HMAC was not written by this store: the
-// file is in a working tree, so a `git pull` could add such a line (I8).
+// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for
+// each operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk.
+// An incomplete last line is a record that never became durable. A line with a wrong HMAC was not written by this
+// store, and is ignored. Such a line is possible because the file is in a working tree, where a `git pull` could add
+// it (I8).
 
-// journalLimit is the size in bytes above which a journal that never becomes empty is rewritten with only its
-// outstanding records.
+// journalLimit is the size, in bytes, above which the journal is rewritten with only its outstanding records. This
+// matters only if the journal never becomes empty.
 const journalLimit = 4 << 20
 
-// journal is safe for concurrent use. It opens its file for each use, so an idle project keeps no descriptor open.
+// journal is the journal of one tree. It opens its file for each use, so that an idle project keeps no descriptor
+// open. It is safe for concurrent use.
 type journal struct {
 	tree *tree.Tree
 	key  []byte
@@ -64,7 +66,7 @@ const (
 type journalRecord struct {
 	Group uint64      `json:"group"`
 	Ops   []journalOp `json:"ops,omitempty"`
-	Done  []uint64    `json:"done,omitempty"` // groups that are in a commit and need no recovery
+	Done  []uint64    `json:"done,omitempty"` // groups that have been committed or undone, and need no recovery
 	flags string      // one flag for each operation
 }
 
@@ -73,7 +75,7 @@ type journalOp struct {
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
 	Marks   string         `json:"marks,omitempty"`
-	IDs     []string       `json:"ids,omitempty"` // for an operation on several messages
+	IDs     []string       `json:"ids,omitempty"` // if the operation concerns several messages
 	Door    string         `json:"door,omitempty"`
 	Step    string         `json:"step,omitempty"`
 	Summary string         `json:"summary,omitempty"`
@@ -87,7 +89,7 @@ type journalEntry struct {
 	Action tree.Action `json:"action"`
 	Sum    string      `json:"sha256,omitempty"`
 	Staged string      `json:"staged"`
-	Was    string      `json:"was,omitempty"` // for a replace: SHA-256 of the old file
+	Was    string      `json:"was,omitempty"` // for a replacement: SHA-256 of the old file
 }
 
 func openJournal(t *tree.Tree, key []byte) (*journal, error) {
@@ -111,7 +113,7 @@ func (j *journal) begin() error {
 	return j.endLine(f)
 }
 
-// openAt opens the journal file. The caller closes it.
+// openAt opens the journal file. The caller must close it.
 func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
 	f, st, err := j.tree.OpenFile(format.JournalFile, os.O_RDWR|flags)
 	if why := (*tree.FormatError)(nil); errors.As(err, &why) {
@@ -120,8 +122,8 @@ func (j *journal) openAt(flags int) (*os.File, tree.FileStat, error) {
 	return f, st, err
 }
 
-// openPresent opens the journal file. If the file was removed or replaced, openPresent first writes the
-// outstanding records to a new file. The caller closes the file.
+// openPresent opens the journal file. If the file was removed or replaced, openPresent first writes the outstanding
+// records to a new file. The caller must close the file.
 func (j *journal) openPresent() (*os.File, error) {
 	f, st, err := j.openAt(0)
 	if err == nil && st.Inode == j.node {
@@ -132,7 +134,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	case err == nil:
 		f.Close()
 	case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind):
-		return nil, err // the error says nothing about the file itself
+		return nil, err // the error does not mean that the file was removed or replaced
 	}
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -149,7 +151,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	return f, err
 }
 
-// endLine ends an incomplete last line, so that the next record starts on a line of its own.
+// endLine completes an incomplete last line, so that the next record starts on a new line.
 func (j *journal) endLine(f *os.File) error {
 	last := []byte{'\n'}
 	if j.size > 0 {
@@ -179,7 +181,7 @@ func (j *journal) write(f *os.File, data []byte) (at int64, err error) {
 	return at, nil
 }
 
-// append adds a record. The caller must make it durable. After an error, the file is truncated to its old size.
+// append adds a record, which the caller must make durable. After an error, the file is truncated to its old size.
 func (j *journal) append(r journalRecord) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -203,8 +205,8 @@ func (j *journal) add(r journalRecord) error {
 	return err
 }
 
-// dropOps durably marks some of a group's operations to be undone. The argument places contains the indexes of these
-// operations in the group's record.
+// dropOps durably marks some operations of a group as about to be undone. The argument places contains the indexes of
+// these operations in the group's record.
 func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -227,8 +229,8 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	return f.Sync()
 }
 
-// done removes groups that are in a commit or that failed as a whole. It shortens the file when that is worth the cost.
-// The change is not durable. This is safe, because recovering such a group again changes nothing.
+// done removes groups that have been committed or have failed completely. It shortens the file if that is worth the
+// cost. The change is not durable, which is safe because recovering such a group again changes nothing.
 func (j *journal) done(groups ...uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -246,7 +248,7 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty truncates the file, if it can be opened, because all of its records are done.
+// empty truncates the file, all of whose records are done. It does nothing if the file cannot be opened.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()
@@ -295,7 +297,7 @@ func (j *journal) outstanding() (n int64) {
 }
 
 // rewrite durably replaces the journal with a file that contains only the outstanding records, sorted by group. After
-// an error, either the old file is still there, or the new file may not be durable.
+// an error, either the old file is still in place, or the new file may not be durable.
 func (j *journal) rewrite() error {
 	const fresh = format.JournalFile + ".new"
 	defer j.tree.Hold()()
@@ -363,7 +365,7 @@ func readJournal(r io.Reader, key []byte) []journalRecord {
 	}
 }
 
-// sane reports whether the server may write files at every path in the record.
+// sane reports whether all paths in the record are paths that the server may write to.
 func (r journalRecord) sane() bool {
 	for _, op := range r.Ops {
 		for _, f := range op.Files {

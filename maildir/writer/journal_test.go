@@ -59,7 +59,7 @@ func (c *crashed) must(err error) {
 	}
 }
 
-// after recovers the tree, and returns the files and the operations that are reported as complete.
+// after recovers the tree, and returns the tree's files and the operations that recovery reports as complete.
 func (c *crashed) after() (files []string, ops []Op) {
 	c.t.Helper()
 	ops = c.recover()
@@ -94,7 +94,7 @@ func (c *crashed) forge(key []byte, op journalOp) error {
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s .\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved checks that no record is lost if a running server's run-time folder is removed.
+// TestJournalRemoved checks that no record is lost if the run-time folder is removed while a server is running.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -106,8 +106,8 @@ func TestJournalRemoved(t *testing.T) {
 	}
 }
 
-// TestJournalWrittenAnew checks that a journal that replaces a removed one, and the journal after the next start,
-// contain exactly the uncommitted records, in order and with their dropped flags.
+// TestJournalWrittenAnew checks that the journal contains exactly the uncommitted records, in order and with their
+// dropped flags, both after a removed journal was replaced and after the next start.
 func TestJournalWrittenAnew(t *testing.T) {
 	t.Parallel()
 	groups := func(c *crashed) (groups []uint64, flags string) {
@@ -139,7 +139,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 			c.j.done(5)
 			c.must(c.j.dropOps(3, []int{0}))
 			c.must(harm(c, filepath.Join(c.tree.Dir(), format.JournalFile)))
-			c.must(c.j.dropOps(4, []int{0})) // detects the damage
+			c.must(c.j.dropOps(4, []int{0})) // this detects the damage
 			if is, flags := groups(c); !slices.Equal(is, []uint64{1, 3, 4, 6}) || flags != ".--." {
 				t.Errorf("groups %d, flags %q", is, flags)
 			}
@@ -165,7 +165,7 @@ func TestJournalWrittenAnew(t *testing.T) {
 
 var allThree = []string{"agents/Ann/outbox/2026/a.md", "agents/Bob/inbox/2026/a.md", "messages/2026/a.md"}
 
-// TestRecoverAtEveryRename checks that after a kill at any rename, the next start completes the operation.
+// TestRecoverAtEveryRename checks that if the server is killed at any rename, the next start completes the operation.
 func TestRecoverAtEveryRename(t *testing.T) {
 	t.Parallel()
 	for done := range 4 {
@@ -181,7 +181,7 @@ func TestRecoverAtEveryRename(t *testing.T) {
 }
 
 // TestRecoverQueued checks that a file in the queue of outgoing mail is created or dropped together with its message,
-// regardless of the rename at which the server is killed. It also checks that the file is not passed to the history.
+// no matter at which rename the server is killed. The file must not be passed to the history.
 func TestRecoverQueued(t *testing.T) {
 	t.Parallel()
 	for renamed := range 3 {
@@ -214,7 +214,7 @@ func TestRecoverQueued(t *testing.T) {
 	}
 }
 
-// TestRecoverDrops checks that an operation that never became durable, or was undone, is absent.
+// TestRecoverDrops checks that recovery leaves nothing of an operation that never became durable or that was undone.
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(c *crashed){
@@ -250,8 +250,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a single byte. The exception
-// is a file that seems to belong to another program.
+// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a single byte. Only a file
+// that seems to belong to another program must be left alone.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -269,8 +269,9 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack checks that recovery restores the earlier files if the server is killed between dropping a
-// failed operation in the journal and undoing it, regardless of the operation's actions.
+// TestRecoverTakesBack checks that recovery restores the earlier files if the server is killed after it has dropped a
+// failed operation in the journal and before it has undone it. This must hold no matter what the operation did to the
+// files.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -302,8 +303,8 @@ func TestRecoverTakesBack(t *testing.T) {
 	}
 }
 
-// TestRecoverReplaceNotStaged checks that an operation changes nothing if power was lost before the new file was
-// durable, regardless of which file was at the path before.
+// TestRecoverReplaceNotStaged checks that an operation changes nothing if the power fails before the new file is
+// durable, no matter which file was at the path before.
 func TestRecoverReplaceNotStaged(t *testing.T) {
 	t.Parallel()
 	for name, staged := range map[string]func(c *crashed) error{
@@ -328,8 +329,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that the
-// others are kept in case of another crash.
+// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that
+// the other operations are kept in case there is another crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -343,7 +344,7 @@ func TestRecoverForgetsCommitted(t *testing.T) {
 	}
 }
 
-// TestRecoverMerge checks that an operation from an interrupted run still merges its commit.
+// TestRecoverMerge checks that after an interrupted run, a recovered operation still merges its commit.
 func TestRecoverMerge(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -354,8 +355,8 @@ func TestRecoverMerge(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsEdits checks that a file that a user changed or deleted after the rename stays changed or
-// deleted.
+// TestRecoverKeepsEdits checks that if a user changed or deleted a file after the rename, recovery does not revert
+// that.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -374,7 +375,7 @@ func TestRecoverKeepsEdits(t *testing.T) {
 	}
 }
 
-// TestUndo checks that undoing any action restores the earlier state.
+// TestUndo checks that Undo restores the earlier state after any action.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {
@@ -412,7 +413,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestCreateIsExclusive checks that the first writer's file is kept.
+// TestCreateIsExclusive checks that if a file already exists at the path of a new file, the existing file is kept.
 func TestCreateIsExclusive(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -425,8 +426,8 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// TestLinksAreNotFollowed checks that neither writes nor reads follow a link, and that a FIFO does not block. Invariant
-// I8.
+// TestLinksAreNotFollowed checks that neither writes nor reads follow a link, and that reading a FIFO does not block
+// (invariant I8).
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes one group after another until ctx has ended and every accepted operation has been answered. After ctx
-// ends, it calls no more functions passed to Aside, so that a long backlog of edits does not delay the stop.
+// Run writes groups until ctx has ended and every accepted operation has been answered. After ctx has ended, it no
+// longer calls functions that were passed to Aside, so that a long backlog of edits does not delay the end.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
 	hourly := time.NewTicker(time.Hour)
@@ -27,11 +27,11 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. These functions share the
-// group's open folders, because the watcher has usually reported the group's files by then. If too many turns are in
-// progress in the store, turn first waits for one of them to end.
+// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. These functions can use
+// the folders that the group has opened, because by then the watcher has usually reported the group's files. If too
+// many turns are in progress in the store, turn first waits until one of them ends.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
-	work := context.WithoutCancel(ctx) // a stop does not interrupt work
+	work := context.WithoutCancel(ctx) // work in progress continues after ctx ends
 	w.Limits.groups <- struct{}{}
 	defer func() { <-w.Limits.groups }()
 	c := w.Tree.Changer(w.Limits.Folders)
@@ -58,7 +58,7 @@ func (w *Writer) Backlog() (queued, waiting int) {
 	return len(w.queue), len(w.again) + w.saves
 }
 
-// Later schedules an operation for the next group. The caller does not have to wait for the operation.
+// Later schedules an operation for the next group, and does not wait for it.
 func (w *Writer) Later(tx *Tx) {
 	w.mu.Lock()
 	w.again = append(w.again, tx)
@@ -66,7 +66,7 @@ func (w *Writer) Later(tx *Tx) {
 	w.poke()
 }
 
-// Aside makes Run call f soon, between two groups. The function f may use the changer to read the state of files.
+// Aside makes Run call f soon, between two groups. To read the state of files, f may use the Changer.
 func (w *Writer) Aside(f func(ctx context.Context, c *tree.Changer)) {
 	w.mu.Lock()
 	w.asides = append(w.asides, f)
@@ -81,8 +81,8 @@ func (w *Writer) takeAside() (all []func(context.Context, *tree.Changer)) {
 	return all
 }
 
-// takeLater returns the operations to plan in the next group. First, it updates the index at the paths where earlier
-// plans found the index to be behind.
+// takeLater returns the operations to plan in the next group. Before that, it updates the index at the paths where
+// earlier plans found it out of date.
 func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	w.mu.Lock()
 	again := w.again
@@ -103,7 +103,7 @@ func (w *Writer) takeLater(ctx context.Context) (all []*Tx) {
 	return all
 }
 
-// poke wakes Run, which then processes the fields w.again and w.asides.
+// poke wakes Run, so that it processes w.again and w.asides.
 func (w *Writer) poke() {
 	select {
 	case w.wake <- struct{}{}:
@@ -122,7 +122,7 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// n also counts operations that write nothing, because their callers may send the next request at once.
+	// n also counts operations that write nothing, because their callers may send the next request immediately.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -138,8 +138,8 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 	}
 }
 
-// echoes remembers, for a few seconds, the state of each file that the server itself wrote and indexed, so that the
-// watcher's report about the file does not require an index query. Only Run uses it.
+// echoes records, for a few seconds, the state of each file that the server itself wrote and indexed. When the
+// watcher reports such a file, no index query is needed. Only Run uses it.
 type echoes struct {
 	young, old map[string]echo
 	turned     time.Time
@@ -160,10 +160,10 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns the SHA-256, in hex, of the file that the writer wrote to path a few seconds ago, provided that the
-// file's state was st right after the writer renamed it into place. It returns each SHA-256 only once. If the file
-// still has that SHA-256, the watcher's report is not about an edit. OwnSum returns "" for any other file. Only
-// functions passed to Aside may call it.
+// OwnSum returns the SHA-256, in hex, of the file that the writer wrote to path in the last few seconds, if the
+// file's state right after the rename was st. It returns each SHA-256 only once. If the file still has that SHA-256,
+// the watcher has reported the server's own write, not an edit. OwnSum returns "" for any other file. Only functions
+// passed to Aside may call it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		if own, ok := m[path]; ok {

@@ -9,14 +9,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge is another machine's commit whose changes an operation applies. The zero Merge means that there is none.
+// Merge is a commit by another machine whose changes an operation applies. The zero Merge means that there is none.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
-	More   bool   `json:"more,omitempty"` // other operations apply the rest of the changes
-	Onto   string `json:"onto,omitempty"` // this machine's commit with which Commit was compared
+	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes
+	Onto   string `json:"onto,omitempty"` // the commit of this machine that Commit was compared with
 }
 
-// Op is one operation as the history sees it.
+// Op is one operation in the form that the history records.
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
 	Agent   string // the agent that requested the operation; "" for the server itself
@@ -26,27 +26,28 @@ type Op struct {
 	Step    string // the step that the operation belongs to, as in format.InStep; "" for none
 	Summary string // one readable line: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
-	Waited  time.Duration // for a pop: the age of the message that it returns
+	Waited  time.Duration // for a pop: the age of the popped message
 	Merges  Merge
 	Paths   []string // tracked files that were written or removed, relative to the tree: see tracked
 
-	// Written is the result for each file written or removed, by path. If a path is missing here, the history reads the
-	// file on disk. It also reads files on disk while more than 32 MiB of content is waiting for a commit (invariant
+	// Written describes each file that was written or removed, by path. If a path is missing here, the history reads
+	// the file from disk. It also does so while more than 32 MiB of content is waiting to be committed (invariant
 	// I6).
 	Written map[string]tree.Written
 
-	// Recovered means that the operation comes from the journal of an interrupted run, and may already be in a commit.
-	// If HEAD lacks one of the operation's paths, or has a different version of a path in Revised, the operation is not
-	// in a commit. Otherwise the history skips it.
+	// Recovered means that the operation comes from the journal of an interrupted run, and may already have been
+	// committed. It has not been committed if HEAD lacks one of the operation's paths, or has a different version of a
+	// path in Revised. Otherwise, the history skips the operation.
 	Recovered bool
-	Revised   []string // for a recovered operation: paths that it replaced or removed, and that have not changed since
+	Revised   []string // for a recovered operation: paths it replaced or removed that have not changed since
 }
 
-// tracked reports whether the index and the history track a file. They are not notified about an operation's other
-// files, such as those in format.QueueDir.
+// tracked reports whether the index and the history track the file at path. They are not informed of other files that
+// an operation writes, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
-// each returns one copy of the operation for each message id, or just the operation if there are fewer than two ids.
+// each returns a copy of the operation for each message id. If there are fewer than two ids, it returns only the
+// operation itself.
 func (o Op) each(ids []string) []Op {
 	if len(ids) < 2 {
 		return []Op{o}
@@ -65,29 +66,29 @@ func (o Op) each(ids []string) []Op {
 // Tx is an operation that the writer carries out: a transaction that writes either all of its files or none.
 type Tx struct {
 	Op
-	IDs   []string // for an operation on several messages; the history has one line for each
-	Facts []string // facts on which the operation depends: no two operations in a group depend on the same fact
-	Alone bool     // the operation may depend on anything that others write, so its group contains no other operation
-	Sure  bool     // the operation is refused (Owner.Sure) while some file in the tree cannot be read
+	IDs   []string // if the operation concerns several messages; the history shows a line for each
+	Facts []string // the facts that the operation depends on; a group contains at most one operation for each fact
+	Alone bool     // the operation must be the only one in its group, because it may depend on anything
+	Sure  bool     // refuse the operation (Owner.Sure) if any file in the tree currently cannot be read
 
-	// Plan decides what the operation writes. It runs in Run's goroutine, possibly several times; each time, nothing
-	// has been written yet. It calls Create, Group.Replace and Group.Remove. If it calls none of them and returns no
-	// error, there is nothing for the operation to do. If it returns an error from Group.Behind, it is called again
+	// Plan decides what the operation writes. It runs in Run's goroutine and may be called several times, always
+	// before anything is written. It calls Create, Group.Replace and Group.Remove. If it calls none of them and
+	// returns nil, the operation has nothing to do. If it returns an error from Group.Behind, it is called again
 	// later.
 	Plan func(g *Group) error
 
-	// After is called in Run's goroutine once the operation is durable and indexed, whether or not the operation's
-	// caller is still waiting. Plan may set it. It must not block.
+	// After is called in Run's goroutine once the operation is durable and indexed, even if the caller is no longer
+	// waiting. Plan may set After. The function must not block.
 	After func()
 
 	Writes []*tree.Write // the files that Plan decided to write
 
 	ctx     context.Context // the caller's context; nil for the owner's own operations
-	behind  []string        // paths where an earlier plan found the tree ahead of the index
+	behind  []string        // paths where an earlier plan found that the tree is ahead of the index
 	tries   int
-	unsaved map[string]string // SHA-256 by path of files that the plan would replace, and that the history may lack
-	saved   map[string]string // SHA-256 by path of files that the plan would replace, and that the history has
-	place   int               // index in the journal record
+	unsaved map[string]string // SHA-256, by path, of files to be replaced that the history may lack
+	saved   map[string]string // SHA-256, by path, of files to be replaced that the history has
+	place   int               // the operation's index in the journal record
 	err     error
 	done    chan struct{} // closed with the answer; nil if no caller is waiting
 }
@@ -97,7 +98,7 @@ func (tx *Tx) Create(path string, data []byte) {
 	tx.Writes = append(tx.Writes, &tree.Write{Path: path, Data: data, Sum: tree.SHA256(data)})
 }
 
-// gone returns why the caller stopped waiting for the operation. It returns nil if the caller is still waiting, or if
+// gone returns the reason why the caller is no longer waiting. It returns nil if the caller is still waiting, or if
 // there is no caller.
 func (tx *Tx) gone() error {
 	if tx.ctx == nil {

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Replace plans a write to a path that may exist. If another program wrote the old file, the old file is first added to
-// the history (invariant I5). Replace returns any error from preserve.
+// Replace plans a write to a path that may exist. If another program wrote the old file, that file is committed first
+// (invariant I5). Replace returns any error from preserve.
 func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	was, err := g.preserve(tx, path)
 	if err != nil {
@@ -29,8 +29,8 @@ func (g *Group) Replace(tx *Tx, path string, data []byte) error {
 	return nil
 }
 
-// Remove plans the removal of the files at paths, except those that do not exist. If another program wrote a file, that
-// file is first added to the history (invariant I5). Remove returns any error from preserve.
+// Remove plans the removal of the files at paths, except those that do not exist. If another program wrote one of the
+// files, that file is committed first (invariant I5). Remove returns any error from preserve.
 func (g *Group) Remove(tx *Tx, paths ...string) error {
 	for _, path := range paths {
 		was, err := g.preserve(tx, path)
@@ -44,9 +44,9 @@ func (g *Group) Remove(tx *Tx, paths ...string) error {
 	return nil
 }
 
-// Take is like Remove, but for one file, and only if its SHA-256 is sum. It returns false if there is no file or a
-// different file at path. If the file changes before the group is published, the operation is planned again. Take
-// returns any error from Remove.
+// Take is like Remove, but for one file, and only if its SHA-256 is sum. It returns false if there is no file at
+// path, or a file with another SHA-256. If the file changes before the group is published, the operation is planned
+// again. Take returns any error from Remove.
 func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 	was, err := g.preserve(tx, path)
 	if err != nil || was != sum {
@@ -62,10 +62,9 @@ func (g *Group) Take(tx *Tx, path, sum string) (bool, error) {
 }
 
 // preserve returns the SHA-256 of the file at path, or "" if there is none. If the history may lack the file,
-// preserve adds the file to tx.unsaved. Then save commits the file before the operation is planned again. An empty
-// file has no content to preserve. A file that the writer itself wrote and has not committed yet is not preserved
-// either, because the operation's new version replaces it. Publish detects later changes. preserve returns any error
-// from reading the file.
+// preserve adds it to tx.unsaved. In that case, save commits the file before the operation is planned again. Two
+// kinds of files need not be committed: an empty file, and a file that the writer itself has written but not
+// committed yet. Publish detects later changes. preserve returns any error from reading the file.
 func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 	w := g.w
 	if was, err = w.sumOf(path); err != nil || was == "" {
@@ -83,7 +82,7 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 // emptySum is the SHA-256 of an empty file.
 var emptySum = tree.SHA256(nil)
 
-// save adds the files that the operation would replace to the history, and then schedules the operation to be planned
+// save commits the files that the operation would replace or remove, and then schedules the operation to be planned
 // again. Run continues in the meantime.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
@@ -97,7 +96,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	w.mu.Unlock()
 	go func() {
 		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
-		for path, sum := range tx.unsaved { // if the file has changed, it is unknown which version the history has
+		for path, sum := range tx.unsaved { // if the file has changed, it is unknown which version was committed
 			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
 				tx.saved[path] = sum
 			}
@@ -133,7 +132,7 @@ type ownWrite struct {
 	group uint64
 }
 
-// keepOwn records what the group wrote, except for messages, which are rarely replaced.
+// keepOwn records what the group has written, except for messages, which are rarely replaced, and large files.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()
@@ -147,7 +146,7 @@ func (g *Group) keepOwn() {
 }
 
 // committed removes a committed group's files from own. If forget is set, it also removes the group from the journal.
-// The history calls it from its own goroutine, or from the goroutine of a caller that flushes.
+// It is called in a goroutine of the history, or in the goroutine of a caller that flushes the history.
 func (w *Writer) committed(group uint64, forget bool) {
 	if forget {
 		w.journal.done(group)

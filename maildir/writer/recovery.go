@@ -16,8 +16,8 @@ import (
 // "Three notes that the server reads at startup".
 
 // recoverTree finishes or drops the operations that a crash interrupted. Afterwards, each operation in the journal is
-// complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not be in a commit
-// yet, and the same operations by group, so that the history can commit those that it lacks.
+// complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not have been
+// committed yet. It also returns these operations by group, so that the history can commit those that it lacks.
 func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recoveredGroup, error) {
 	c := t.Changer(0)
 	defer c.Close()
@@ -53,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // after all groups, because a later group may have replaced an earlier group's files
+	for _, r := range left { // after all groups: a later group may have replaced files of an earlier one
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -68,7 +68,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := j.restart(left); err != nil { // the old journal stays, and the next start recovers it again
+	if err := j.restart(left); err != nil { // the old journal is kept, and recovery runs again at the next start
 		log.Warn("the journal of an interrupted run is kept unchanged", "error", err)
 	}
 	if err := t.EmptyTmp(); err != nil {
@@ -77,13 +77,13 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 	return j, whole, nil
 }
 
-// recoveredGroup contains the operations in a group that are complete after recovery.
+// recoveredGroup contains the operations of a group that are complete after recovery.
 type recoveredGroup struct {
 	number uint64
 	ops    []Op
 }
 
-// recoverGroup completes or drops each operation in a group, and returns the complete operations.
+// recoverGroup completes or drops each operation of a group, and returns the complete operations.
 func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logger) (kept []journalOp, err error) {
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
@@ -98,7 +98,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	return kept, nil
 }
 
-// recoveredOps returns the operation in the form that the history expects.
+// recoveredOps converts an operation to the form that the history expects.
 func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	o := Op{
 		Verb:      op.Verb,
@@ -132,7 +132,7 @@ func recoveredOps(t *tree.Tree, op journalOp) ([]Op, error) {
 	return o.each(op.IDs), nil
 }
 
-// loadJournal returns, in order, the groups that the journal does not mark as done.
+// loadJournal returns the groups in the journal that are not marked as done, in order.
 func loadJournal(t *tree.Tree, key []byte) ([]journalRecord, error) {
 	f, st, err := t.Open(format.JournalFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -165,9 +165,9 @@ func outstanding(records []journalRecord) []journalRecord {
 	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
 }
 
-// recoverOp finishes an operation if every file that is not in place is intact in staging. Otherwise it drops the
-// operation, which is safe because renames begin only after all files are durable. If a file in place has different
-// bytes, another program has changed it since, and recoverOp keeps the file.
+// recoverOp completes an operation if every file that is not in place yet is intact in staging. Otherwise it drops
+// the operation, which is safe because no file is renamed until all files are durable. If a file in place has
+// different content, another program has changed it since, and recoverOp keeps that file.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -193,7 +193,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			}
 		case at.intact:
 			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
-		case at.placed && !at.asBefore: // in place, but possibly changed by another program since
+		case at.placed && !at.asBefore: // in place, but another program may have changed it since
 			placed++
 		case !at.staged:
 			lost++
@@ -201,7 +201,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			damaged++
 		}
 	}
-	if damaged > 0 || lost > 0 && placed == 0 { // not all files became durable, so none was renamed
+	if damaged > 0 || lost > 0 && placed == 0 { // not all files had become durable, so none was renamed
 		return false, nil
 	}
 	for i := range ready {
@@ -209,7 +209,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			return false, err
 		}
 		err := c.Publish(&ready[i])
-		if errors.Is(err, tree.ErrChanged) { // keep the file that another program has written since
+		if errors.Is(err, tree.ErrChanged) { // keep the file that another program has written in the meantime
 			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -219,8 +219,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 	return true, nil
 }
 
-// takeBack undoes the change to a file of a dropped operation, unless another program has changed the file
-// since.
+// takeBack undoes a dropped operation's change to a file, unless another program has changed the file since.
 func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	w := tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged, Done: true}
 	at, err := standingOf(t, f)
@@ -230,17 +229,17 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	case f.Action == tree.Remove && (!at.staged || at.placed), f.Action != tree.Remove && !at.asAfter:
 		return nil
 	case f.Action != tree.Remove:
-		w.Gone = !at.staged // there was no file before
+		w.Gone = !at.staged // the file was created, not replaced
 	}
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
 // standing is the state, after a crash, of a file that the journal lists.
 type standing struct {
-	staged   bool // a staged file exists: the new file, or the file that was replaced or removed
+	staged   bool // a staged file exists: the new file, or the old file that was replaced or removed
 	intact   bool // the staged file is the complete new file
 	placed   bool // a file exists at the path
-	asBefore bool // the file at the path is the one that the operation was to replace or remove
+	asBefore bool // the file at the path is the old file that the operation replaces or removes
 	asAfter  bool // the file at the path is the new file
 }
 

@@ -8,14 +8,14 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// leftoverAge is how long an unknown file stays in staging. Another process, such as a guard, may be about to
-// rename it into place.
+// leftoverAge is how long an unknown file may stay in staging. Another process, such as a guard, may be about to
+// rename the file into place.
 const leftoverAge = time.Hour
 
-// SweepStaging removes old leftovers below TmpDir. These are files that could not be unlinked on a failing disk, and
-// files left by killed processes. They also include replaced files that an undo did not restore, because a user had
-// changed the new file. Files of groups in the journal stay, because the next start may need them. Run calls
-// SweepStaging every hour. Only Run and functions passed to Aside may call it.
+// SweepStaging removes old leftovers from TmpDir: files that could not be removed because the disk was failing, files
+// left behind by killed processes, and replaced files that an undo did not restore because a user had changed the new
+// file. It keeps the files of groups in the journal, because the next start may need them. Run calls SweepStaging
+// every hour. Only Run and functions passed to Aside may call it.
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {
@@ -48,8 +48,8 @@ func groupOf(name string) uint64 {
 	return n
 }
 
-// holds reports whether the journal contains a record of the group, which means that the group is not in a commit yet,
-// or could not be undone completely.
+// holds reports whether the journal contains a record of the group. If so, the group has not been committed yet, or
+// could not be undone completely.
 func (j *journal) holds(group uint64) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUndoOfUnreadable checks that undo fails if it cannot tell whether a file is the operation's own, so that the
-// journal keeps the operation.
+// TestUndoOfUnreadable checks that Undo fails if it cannot determine whether a file is the operation's own, so that
+// the journal keeps the operation.
 func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	c.must(c.c.Publish(c.ws[0]))
-	c.tree.Fail = func(string) error { return unix.EMFILE } // renames still work
+	c.tree.Fail = func(string) error { return unix.EMFILE } // renames are still possible
 	if err := c.c.Undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
 		t.Errorf("got %v", err)
 	}

@@ -1,17 +1,17 @@
-// Package writer implements group commit for one tree: it plans operations, makes their files durable together, renames
-// them into place, and passes them to the index and the history.
+// Package writer implements group commit for one tree: it plans operations, makes their files durable together,
+// renames them into place, and passes them to the index and the history.
 //
-// One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued
-// operations, makes their files durable, renames them into place, makes the renames durable, ingests the files in one
+// One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued operations,
+// makes their files durable, renames them into place, makes the renames durable, ingests the files in one
 // transaction, records the operations in the history, and answers. Operations queued in the meantime form the next
-// group. As a result, groups grow under load, and a single caller never has to wait for others.
+// group. Therefore groups grow under load, while a single caller never waits for others.
 //
-// A plan may trust the index, which contains everything written before the group. If two operations depend on the same
-// fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by other
-// programs are ingested between groups (Aside), so a plan never sees a half-ingested edit. The goroutine never blocks
-// for long: an operation that replaces another program's file leaves the group until that file is in the history
-// (save). The journal durably records what a group is about to do, so that each operation is complete or absent after a
-// crash.
+// A plan can rely on the index, which contains everything written before the group. If two operations depend on the
+// same fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by
+// other programs are ingested between groups (Aside), so a plan never sees a half-ingested edit. The goroutine never
+// blocks for long: if an operation replaces another program's file, it leaves the group and is planned again once
+// that file has been committed (save). The journal durably records what a group is about to do, so that each
+// operation is complete or absent after a crash.
 //
 // A Writer does not know about mailboxes. It calls the project whose tree it writes to through the interface Owner.
 // docs/durability.md, "How one operation is written", describes all steps.
@@ -33,58 +33,58 @@ type Config struct {
 	Tree     *tree.Tree
 	Owner    Owner
 	Limits   *Limits // shared by all writers in a store
-	Key      []byte  // authenticates the records of the journal
+	Key      []byte  // authenticates the journal's records
 	Now      func() time.Time
 	Log      *slog.Logger
-	Patience time.Duration     // how long a caller waits for the disk
-	Step     func(name string) // for fault tests: called around each point where a crash matters; may be nil
+	Patience time.Duration     // how long Do waits for the disk
+	Step     func(name string) // for fault tests: called at each point where a crash matters; may be nil
 
 	// Observe is called in Do's goroutine with the operation, how long Do took, and the error that Do returns. If the
-	// operation was not answered, op contains only the fields that the caller set. Observe may be nil.
+	// operation has not been answered yet, op contains only the fields that the caller set. Observe may be nil.
 	Observe func(op Op, took time.Duration, err error)
 }
 
 // Owner is the project whose tree a Writer writes to.
 type Owner interface {
-	// Ingest brings the index up to date with a group's files. The argument written contains the states of the files
-	// right after the writer's renames. The index reads the files that are missing from written.
+	// Ingest updates the index for a group's files. The argument written contains the states of the files right after
+	// the writer's renames. The index reads the files that are missing from written.
 	Ingest(ctx context.Context, paths []string, written map[string]tree.Written) error
 
-	// Level brings the index up to date at paths that other programs have changed. It returns an error if a path could
-	// not be read.
+	// Level updates the index at paths that other programs have changed. It returns an error if a path could not be
+	// read.
 	Level(ctx context.Context, paths []string) error
 
-	// Sure returns a refusal if some file that could affect the decision cannot be read now, and nil otherwise.
+	// Sure returns a refusal if any file that could affect a decision currently cannot be read, and nil otherwise.
 	Sure() error
 
-	// Record passes durable, ingested operations to the history. It calls done once they are in a commit.
+	// Record passes durable, indexed operations to the history, which calls done once they have been committed.
 	Record(ops []Op, done func())
 
-	// Preserve returns once the current content of each existing path is in the history. After an error, the writer
-	// must not touch the files.
+	// Preserve returns once the current content of each existing file has been committed. After an error, the writer
+	// must not change the files.
 	Preserve(ctx context.Context, paths []string) error
 
 	// Edited reports that other programs may have changed the files at paths or, if scan is set, any file.
 	Edited(paths []string, scan bool)
 
-	// Failed reports that an operation in progress was undone.
+	// Failed reports that an operation was undone because it failed.
 	Failed(op *Op)
 }
 
-// Limits divides the file descriptors among a store's groups.
+// Limits divides the available file descriptors among a store's groups.
 type Limits struct {
 	groups  chan struct{} // one token for each turn in progress
-	Folders int           // how many folders one group or reader may keep open
+	Folders int           // how many folders a group or a reader may keep open
 }
 
 // NewLimits returns the limits for a store that may have at most the given number of files open. Half of them are
-// reserved for readers. A project has at most one group in progress.
+// reserved for readers. Each project has at most one group in progress.
 func NewLimits(files int) *Limits {
 	folders := min(max(files/64, 8), tree.MostFolders)
 	return &Limits{make(chan struct{}, min(max(files/2/(folders+4), 4), 64)), folders}
 }
 
-// Writer writes to one tree. It is safe for concurrent use.
+// Writer writes operations to one tree. It is safe for concurrent use.
 type Writer struct {
 	Config
 	journal   *journal
@@ -100,10 +100,10 @@ type Writer struct {
 	mu      sync.Mutex
 	again   []*Tx                                  // operations to plan in the next group
 	asides  []func(context.Context, *tree.Changer) // functions to call when the current group has ended
-	saves   int                                    // operations that wait until the history has the files they replace
+	saves   int                                    // number of calls of save in progress
 	own     map[string]ownWrite                    // contents written by uncommitted groups, by path
-	writing map[string]bool                        // files of the current group
-	began   time.Time                              // when the first operation of the current group was planned; zero if there is no group
+	writing map[string]bool                        // paths of the files of the current group
+	began   time.Time                              // when planning of the current group began; zero if there is none
 }
 
 // Open recovers the tree after a crash and opens its journal. After that, the Writer writes nothing until Run is
@@ -124,7 +124,7 @@ func Open(cfg Config) (*Writer, error) {
 		own:       map[string]ownWrite{},
 		writing:   map[string]bool{},
 	}
-	newest := uint64(cfg.Now().UnixMicro()) // numbers from earlier runs are never reused
+	newest := uint64(cfg.Now().UnixMicro()) // never reuse numbers from earlier runs
 	for _, g := range groups {
 		newest = max(newest, g.number)
 	}
@@ -146,14 +146,15 @@ var errStuck = &refusal.Error{
 		"is delivered once)."),
 }
 
-// ErrStopped is the refusal for operations once the writer has been told to stop or has stopped.
+// ErrStopped is the refusal for operations when the writer is stopping or has stopped.
 var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
 }
 
 // Do hands an operation to the writer and waits for the answer. If Do returns nil, the files are durable and indexed.
-// If ctx ends first, or the disk does not respond within Config.Patience, an operation that was already planned may
-// still be carried out. Do returns errors from tx.Plan, refusals for disk faults, and ErrStopped.
+// If ctx ends first, or the disk does not respond within Config.Patience, Do returns an error, but an operation that
+// was already planned may still be carried out. Do returns errors from tx.Plan, refusals for disk faults, and
+// ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	if w.Observe == nil {
 		return w.do(ctx, tx)
@@ -198,7 +199,7 @@ func (w *Writer) do(ctx context.Context, tx *Tx) error {
 // Stopped returns a channel that is closed when Run has ended.
 func (w *Writer) Stopped() <-chan struct{} { return w.stopped }
 
-// noteGroup adds the files of an operation to the current group.
+// noteGroup records that the operation's files belong to the current group.
 func (w *Writer) noteGroup(tx *Tx) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,16 +219,16 @@ func (w *Writer) endGroup() {
 	w.began = time.Time{}
 }
 
-// Writes reports whether an operation in progress writes or has written the file at path. An operation is in progress
-// until it is recorded in the history.
+// Writes reports whether an operation in progress writes the file at path. An operation is in progress until it has
+// been recorded in the history.
 func (w *Writer) Writes(path string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.writing[path]
 }
 
-// Stalled returns how long the current group has been waiting for the disk. More than a few seconds means that the disk
-// is not responding.
+// Stalled returns how long the current group has been in progress. If that is more than a few seconds, the disk is
+// not responding.
 func (w *Writer) Stalled() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -237,6 +238,6 @@ func (w *Writer) Stalled() time.Duration {
 	return time.Since(w.began)
 }
 
-// Failing returns the reason why the newest operation that reached the disk failed, as an ErrUnavailable. It returns
-// nil if that operation succeeded, or failed more than a minute ago.
+// Failing returns the error, as an ErrUnavailable, of the newest operation that reached the disk. It returns nil if
+// that operation succeeded, or failed more than a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }

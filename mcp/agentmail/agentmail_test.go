@@ -84,8 +84,8 @@ var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer, with message ids replaced by ID. If the tool refuses the call, call returns
-// the text and code of the refusal.
+// call calls a tool and returns its answer, with ID instead of each message id. If the tool refuses the call, call
+// returns the text and the code of the refusal.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -105,7 +105,7 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls runs a list of steps, each consisting of the caller, the tool, the arguments and the expected answer.
+// calls makes a list of calls. Each step consists of the caller, the tool, the arguments and the expected answer.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -126,7 +126,7 @@ func (w *world) project(key string) *maildir.Project {
 
 func message(n int) string { return `{"recipient":"bob","message":"` + strings.Repeat("m", n) + `"}` }
 
-// TestCalls checks the contract outside tmux: the results, their text, and the order of the checks.
+// TestCalls checks the contract outside tmux: the results, their text, and the order of the tool's checks.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -152,7 +152,7 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"bob","message":7}`, `message is 7, but must be a string, such as "the build is green". [invalid]`},
 		{"alice", "send", `{"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
 		{"alice", "send", `{"recipient":null,"message":"m"}`, `The argument recipient is missing: name of the recipient, such as "BlueLake". [invalid]`},
-		{"alice", "send", `{}`, "no message provided [invalid]"}, // checked before the recipient
+		{"alice", "send", `{}`, "no message provided [invalid]"}, // the tool checks the message before the recipient
 		{"alice", "send", ``, "no message provided [invalid]"},
 		{"alice", "send", `{"recipient":null,"message":null}`, "no message provided [invalid]"},
 		{"alice", "send", `{"message":""}`, "no message provided [invalid]"},
@@ -162,10 +162,10 @@ func TestCalls(t *testing.T) {
 		{"alice", "send", `{"recipient":"","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"BOB","message":"m"}`, "recipient not found [not_found]"},
 		{"alice", "send", `{"recipient":"../bob","message":"m"}`, "recipient not found [not_found]"},
-		// The message is checked before the identity.
+		// The tool checks the message before the caller's identity.
 		{"nobody", "send", `{"recipient":"alice","message":""}`, "no message provided [invalid]"},
 		{"nobody", "send", message(65537), "message exceeds maximum size of 64KB [too_large]"},
-		// The identity is checked before the recipient.
+		// The tool checks the caller's identity before the recipient.
 		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
 		{"nobody", "receive", `{}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
 		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit. [invalid]`},
@@ -191,7 +191,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestBody checks that a body is received exactly as it was sent, along with the sender as identified by the server.
+// TestBody checks that a message is received exactly as it was sent, with the sender that the server has identified.
 func TestBody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -211,8 +211,8 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestOnce checks that 200 messages, sent concurrently by 2 senders to 4 receivers, result in 200 deliveries. A file in
-// the mailbox that is not a message must not hide any of them.
+// TestOnce checks that each of 200 messages to an agent is delivered exactly once, while 2 agents send and 4 callers
+// receive at the same time. A file in the mailbox that is not a message must not hide any of them.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -291,8 +291,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare checks that the toolsets share their agents, and that a message is received with its attachments
-// and fields.
+// TestToolsetsShare checks that agents of different toolsets can write to each other, and that attachments and other
+// fields of a message arrive.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -355,7 +355,7 @@ func repository(t *testing.T) (repo, linked string) {
 	return repo, linked
 }
 
-// TestWorkTrees checks that agents in two working trees of the same repository can write to each other.
+// TestWorkTrees checks that agents in two working trees of the same repository can send each other messages.
 func TestWorkTrees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -371,8 +371,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore checks that a name in the ignore file of the repository or of the sender's working tree is not accepted
-// as a recipient. An ignore file that is too large or not a regular file is skipped without blocking.
+// TestIgnore checks that a name in the ignore file of the repository, or of the sender's working tree, is not accepted
+// as a recipient. An ignore file that is too large or not a regular file must be skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -416,22 +416,22 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
-		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // her working tree does not list bob
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // bob is not in her ignore file
 		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
 	})
 	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.calls(me, [][4]string{
-		// This is checked before the ignore list.
+		// The tool checks for this case before it reads the ignore file.
 		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"},
-		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`}, // an ignored agent can still write
+		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`}, // an ignored agent can still send
 		{"me", "list-recipients", `{}`, list("ann")},
 	})
 }
 
-// TestTmux checks that, inside tmux, the recipients are the session's windows and the caller's name is its window's
-// name.
+// TestTmux checks that, inside tmux, the recipients are the windows of the session, and the caller's name is the name
+// of its window.
 func TestTmux(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -449,7 +449,7 @@ func TestTmux(t *testing.T) {
 	callers := map[string]tool.Caller{
 		"alice": in("work", "alice", repo), "bob": in("work", "bob", linked), "odd": in("work", "my/window", repo), "zed": in("other", "zed", repo),
 	}
-	in("work", "bob", repo) // a second window with the same name is not a second agent
+	in("work", "bob", repo) // a second window with the same name does not add another agent
 	split := callers["alice"]
 	split.Pane = srv.Run("split-window", "-d", "-P", "-F", "#{pane_id}", "-t", split.Pane, "exec cat")
 	named := callers["alice"]
@@ -468,7 +468,7 @@ func TestTmux(t *testing.T) {
 		{"bob", "list-recipients", `{}`, fmt.Sprintf(windows, false, true, "")},
 		{"dave", "list-recipients", `{}`, fmt.Sprintf(windows, false, false, `,{"name":"dave","is_current":true}`)},
 		{"zed", "list-recipients", `{}`, `{"recipients":[{"name":"zed","is_current":true}]}`},
-		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // bob has not called yet
+		{"alice", "send", `{"recipient":"bob","message":"hello"}`, sent}, // bob has not made a call yet
 		{"bob", "receive", `{}`, `{"from":"alice","id":"ID","auth":"uid 7 (program)","message":"hello"}`},
 		{"bob", "send", `{"recipient":"bob","message":"m"}`, "cannot send message to self [invalid]"},
 		{"bob", "send", `{"recipient":"zed","message":"m"}`, "recipient not found [not_found]"},
@@ -491,8 +491,8 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks checks that a window represents the agent whose name is the window's name without spaces, ignoring
-// case.
+// TestTmuxBlanks checks that a window stands for the agent whose name equals the window's name without spaces, in any
+// letter case.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -505,7 +505,7 @@ func TestTmuxBlanks(t *testing.T) {
 	}
 	const sent = `{"message_id":"ID"}`
 	w.calls(callers, [][4]string{
-		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // BlueLake becomes an agent
+		{"carol", "receive", `{}`, `{"status":"No unread messages"}`}, // this call makes BlueLake an agent
 		{"alice", "list-recipients", `{}`,
 			`{"recipients":[{"name":"BlueLake","is_current":false},{"name":"alice","is_current":true},{"name":"thereviewer","is_current":false}]}`},
 		{"alice", "send", `{"recipient":"BlueLake","message":"one"}`, sent},
@@ -519,7 +519,7 @@ func TestTmuxBlanks(t *testing.T) {
 	})
 }
 
-// TestCancelled checks that a call whose caller has disconnected is not reported as a server fault.
+// TestCancelled checks that the server does not report a fault if the caller of a tool has disconnected.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(tool.WithCaller(t.Context(), tool.Caller{Tmux: "/nowhere,1,0", Pane: "%1"}))
@@ -529,7 +529,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestLastRead checks that list-recipients reports when each agent last read its mail.
+// TestLastRead checks that list-recipients returns the time when each agent last read its mail.
 func TestLastRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

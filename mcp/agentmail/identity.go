@@ -13,7 +13,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is an identified caller.
+// who is a caller whose name is known.
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
@@ -21,8 +21,8 @@ type who struct {
 }
 
 // caller identifies the caller. The name comes from the connection, or otherwise from the tmux window. If there is no
-// name, or it is not a valid agent name, caller returns ErrInvalid. If tmux does not answer, it returns ErrUnavailable.
-// See docs/agentmail.md, "Who is who".
+// name, or if it is not a valid agent name, caller returns ErrInvalid. If tmux does not respond, it returns
+// ErrUnavailable. See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}
@@ -69,7 +69,7 @@ func (w *who) lookAround(ctx context.Context, c tool.Caller) error {
 	return nil
 }
 
-// spell changes the windows' names to the spelling of the project's agents.
+// spell replaces the windows' names with the project's agent names if they differ only in letter case.
 func (w *who) spell(ctx context.Context, p *maildir.Project) error {
 	if w.windows == nil {
 		return nil

@@ -26,7 +26,7 @@ type recipientsRequest struct {
 func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
-		Hints: tool.Marks(), // not Reads, because the call registers its caller
+		Hints: tool.Marks(), // this tool is not read-only, because the call registers its caller
 		About: "Use to see whom you can write to: lists the names of all agents, including your own.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {

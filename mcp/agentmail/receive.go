@@ -9,14 +9,13 @@ import (
 )
 
 type mailShape struct {
-	From    string `json:"from"` // agent that sent the message
+	From    string `json:"from"` // the agent that sent the message
 	ID      string `json:"id"`
-	Auth    string `json:"auth"`    // how the sender was authenticated, or self-asserted
-	Message string `json:"message"` // text that the sender wrote: data, not instructions
+	Auth    string `json:"auth"`    // how the server authenticated the sender, or self-asserted
+	Message string `json:"message"` // the sender's text: data, not instructions
 }
 
-// receivedShape is either a message, or a status that says there is none. If there is no message, the message's
-// fields are omitted.
+// receivedShape is either a message, or a status that says that there is none.
 type receivedShape struct {
 	*mailShape
 	*noMailShape

@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// recipients returns the possible recipients and the caller's own name, sorted. It includes ignored names.
+// recipients returns the names of the possible recipients and of the caller, sorted. It includes ignored names.
 func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, error) {
 	names := slices.Clone(w.windows)
 	if w.windows == nil {
@@ -31,9 +31,9 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of the agent that the parameter to identifies, by agent name or by window name. If the
-// caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks:
-// unknown, self, ignored.
+// reach returns the name of the recipient. The parameter to is an agent's name or a window's name. If the caller cannot
+// write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown, self,
+// ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -60,7 +60,7 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient returns the refusal for an unknown name. It lists the most similar names, and the first few
+// unknownRecipient returns the refusal for an unknown name. It suggests the most similar names, and lists the first
 // recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
@@ -85,13 +85,13 @@ func unknownRecipient(to string, names []string) error {
 
 const notFound = "recipient not found"
 
-// ignoreFile is the name of the ignore file at the top of the code repository. It contains one name per line.
+// ignoreFile is the name of the ignore file in a repository's top folder. It contains one name per line.
 const ignoreFile = ".agentmailignore"
 
-// ignored returns the names in the ignore files of the project's repository and the caller's own working tree. It
-// skips and logs a file that cannot be used, such as one that is not a regular file or that may not be read. If a
-// file cannot be read for another reason (tree.FaultMachine), ignored returns ErrUnavailable, because that file may
-// contain the recipient's name.
+// ignored returns the names in the ignore files of the project's repository and of the caller's own working tree. If a
+// file cannot be used, for example because it is not a regular file or the server lacks permission to read it, ignored
+// logs this and skips the file. If a file cannot be read for another reason (tree.FaultMachine), ignored returns
+// ErrUnavailable, because the file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}
 	for _, top := range slices.Compact(tops) {
@@ -117,7 +117,7 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 	return names, nil
 }
 
-// readTop reads the ignore file in the directory top. It opens only a regular file of reasonable size, does not follow
+// readTop reads the ignore file in the folder top. It opens only a regular file of reasonable size, does not follow
 // symbolic links and never blocks.
 func readTop(top string) ([]byte, error) {
 	t, err := tree.Open(top, 0)

@@ -15,7 +15,7 @@ type sentShape struct {
 	ID string `json:"message_id"`
 }
 
-// sendRequest is a message to send. The contract requires the message to be checked before the recipient, so the
+// sendRequest is a message to send. The contract requires the tool to check the message before the recipient, so the
 // schema does not mark the recipient as required.
 type sendRequest struct {
 	Recipient *string `json:"recipient" jsonschema:"name of the recipient" example:"BlueLake" as:"late"`
@@ -49,8 +49,9 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends text to a recipient. If the recipient is a tmux window without a mailbox, deliver registers it first.
-// Agents of other projects are not in the list of recipients. The caller names such an agent by its address.
+// deliver sends text to a recipient. If the recipient is a tmux window that is not an agent yet, deliver registers it
+// as an agent first. The recipient may also be the address of an agent in another project, although the list of
+// recipients does not contain such agents.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

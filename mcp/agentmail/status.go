@@ -8,7 +8,7 @@ import (
 )
 
 type statusShape struct {
-	Status string `json:"status"` // ok
+	Status string `json:"status"` // always "ok"
 }
 
 type statusRequest struct {

@@ -5,8 +5,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words is the wording of the tools' refusals. Programs written for agentmail depend on the exact text of one
-// sentence. See docs/agentmail.md.
+// words contains the wording of the tools' refusals. Programs written for agentmail depend on the exact text of one
+// refusal. See docs/agentmail.md.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Recipients: "recipient",

@@ -1,5 +1,5 @@
-// Package aimx implements the *aimx* toolset. It consists of 12 tools for mailboxes, email and hooks. What a call may
-// do depends on the caller's OS user. The server offers the toolset only on the Unix socket, because only the socket
+// Package aimx implements the *aimx* toolset. It contains 12 tools for mailboxes, email and hooks. What a caller may do
+// depends on the caller's OS user. The server offers the toolset only on the Unix socket, because only the socket
 // identifies that user.
 //
 // Every mailbox belongs to an agent, and its address is the agent's name at MAIL_DOMAIN. The rules are in
@@ -7,7 +7,7 @@
 // aimx depend on the exact text of the refusals. See docs/email.md, "Wording of refusals".
 //
 // Package tool documents the guarantees that every toolset gives about its answers. This toolset gives one more
-// guarantee: if the contract calls a result a list or a sentence, the text is exactly that list or sentence, and
+// guarantee: if the contract says that a result is a list or a sentence, the text is exactly that list or sentence, and
 // structuredContent is an object that contains it.
 package aimx
 
@@ -53,11 +53,10 @@ func New(cfg tool.Config) *tool.Set {
 	return set
 }
 
-// primerURI is the URI of the primer: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
+// primerURI is the URI of the skill that addPrimer adds: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer adds the primer as a resource. The primer explains what agents need to know about the tools, trust and the
-// files.
+// addPrimer adds a skill as a resource. It explains what agents need to know about the tools, trust and the files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
 	primer := &mcp.Resource{
@@ -97,8 +96,8 @@ func (t *toolset) tools() []tool.Tool {
 
 type run = func(context.Context, json.RawMessage) (any, error)
 
-// known wraps a tool so that it refuses callers with an unknown uid. It also logs calls by root, because root passes
-// every check.
+// known wraps a tool's code. The wrapper refuses callers with an unknown uid, and logs calls by root, because root
+// passes every check.
 func (t *toolset) known(name string, next run) run {
 	return func(ctx context.Context, arguments json.RawMessage) (any, error) {
 		c := tool.CallerOf(ctx)
@@ -112,18 +111,17 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local returns the name of the mailbox with the given name or address.
+// local converts the name or the address of a mailbox to its name.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
-// project returns a view of the caller's project, limited to the caller's rights.
+// project returns the caller's project, limited to what the caller is allowed to see and do.
 func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	c := tool.CallerOf(ctx)
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
 }
 
-// box opens a mailbox by its name or its address. The refusal is the same for a missing mailbox and for another
-// user's mailbox, so that callers cannot find out which names are taken. Only root learns that a mailbox does not
-// exist.
+// box opens a mailbox by its name or its address. For a mailbox that does not exist, callers other than root get the
+// same refusal as for another user's mailbox, so they cannot find out which names are taken.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
 	v, err := t.project(ctx)

@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file contains the arguments that several tools share, and the checks of their syntax.
+// This file contains the arguments that several tools have in common, and checks their syntax.
 
-// pageRequest selects the next page of a list that was too long for one answer.
+// pageRequest requests the next part of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the second text of a truncated answer. It is a separate text because the first one is a list or a
-// file, which cannot contain such a note.
+// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text is a
+// list or a file and must contain nothing else.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -34,7 +34,7 @@ const (
 	sent  folder = "sent"
 )
 
-// known returns a refusal if the folder is unknown.
+// known returns a refusal unless the folder is inbox or sent.
 func (f folder) known() error {
 	if f != inbox && f != sent {
 		return tool.Invalid(`Invalid folder '%s': expected "inbox" or "sent".`, tool.Clip(string(f)))
@@ -56,7 +56,7 @@ func (id emailID) usable() error {
 	return nil
 }
 
-// variants are the two alternative forms of a body. A caller may pass only one of them.
+// variants contains the two alternatives to a Markdown body. A caller may pass only one of them.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"the body is plain text, not markdown; cannot be combined with html_body"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
@@ -95,5 +95,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether the name is reserved for mail that does not belong to a mailbox.
+// reserved reports whether a name is reserved for mail that belongs to no mailbox.
 func reserved(name string) bool { return maildir.ReservedMailbox(name) }

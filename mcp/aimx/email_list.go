@@ -8,22 +8,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// rowShape is one email in a list. Read is present only for the inbox, and Status only for sent mail. For local mail,
-// Status is delivered or pending. For mail to other domains it is queued, deferred, sending, sent, unknown or failed.
+// rowShape is one email in a list. Read is set only for the inbox, and Status only for sent mail. For mail to local
+// mailboxes, Status is delivered or pending. For mail to other domains, it is queued, deferred, sending, sent, unknown
+// or failed.
 type rowShape struct {
 	ID      string `json:"id"`
 	From    string `json:"from"` // address
 	To      string `json:"to"`   // comma-separated addresses
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
-	Auth    string `json:"auth"`                      // how the sender was authenticated, or self-asserted
+	Auth    string `json:"auth"`                      // how the server authenticated the sender, or self-asserted
 	Read    *bool  `json:"read,omitempty"`            // only in the inbox
 	Status  string `json:"delivery_status,omitempty"` // see rowShape
 }
 
 type emailsShape struct {
 	Emails []rowShape `json:"emails"`                // newest first
-	Next   int        `json:"next_offset,omitempty"` // offset of the next page, if the size limit cut this one short
+	Next   int        `json:"next_offset,omitempty"` // offset of the next page if the size limit was reached
 }
 
 type listRequest struct {

@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The marks of an email. They are also the last words of the two tools' names.
+// The marks of an email. The two tools' names end with these words.
 const (
 	markRead   = "read"
 	markUnread = "unread"

@@ -12,7 +12,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callIn makes a call as the given user, with the given project and working tree.
+// callIn makes a call as the given user, from the given project and working tree.
 func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallToolResult {
 	d.t.Helper()
 	d.caller.Store(&tool.Caller{
@@ -25,8 +25,8 @@ func (d *desk) callIn(uid int, project, workTree, name, args string) *mcp.CallTo
 	return d.ask("aimx", name, args)
 }
 
-// TestGuestMakesNoProject checks that guests can use only existing projects and the default project. Only the store's
-// user and root can create projects.
+// TestGuestMakesNoProject checks that guests can use only existing projects and the default project, and that only the
+// store's user and root can create other projects.
 func TestGuestMakesNoProject(t *testing.T) {
 	t.Parallel()
 	const guest = 1000
@@ -35,7 +35,7 @@ func TestGuestMakesNoProject(t *testing.T) {
 		uid               int
 		project, workTree string
 		box               string // name of the mailbox to create
-		want              string // expected text
+		want              string // expected in the text
 		projects          int    // expected number of projects in the store after the call
 	}{
 		{guest, "/srv/shop", "", "ann", `No project "/srv/shop"`, 0},

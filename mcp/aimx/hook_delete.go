@@ -21,7 +21,7 @@ func (t *toolset) hookDelete() tool.Tool {
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *unhookRequest) (any, error) {
 		v, err := t.project(ctx)
-		if errors.Is(err, maildir.ErrNotFound) { // the project does not exist, so it has no hooks
+		if errors.Is(err, maildir.ErrNotFound) { // there is no project, so there are no hooks
 			err = &maildir.Error{What: refusal.UnknownHook, Field: refusal.HookName, Name: r.Name}
 		}
 		if err == nil {

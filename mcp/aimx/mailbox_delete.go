@@ -9,7 +9,7 @@ import (
 
 // doneShape is an answer that only confirms an action.
 type doneShape struct {
-	Message string `json:"message"` // what was done
+	Message string `json:"message"` // what the tool has done
 }
 
 func done(format string, a ...any) tool.Result {

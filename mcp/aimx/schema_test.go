@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface lists the tools with all their arguments. A ? marks optional arguments.
+// surface lists the tools with all their arguments. A ? marks an optional argument.
 const surface = `
 mailbox_list offset?
 mailbox_create name
@@ -42,8 +42,8 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// TestDenied checks that a caller without permission gets the refusal prescribed by the contract, regardless of the
-// operation.
+// TestDenied checks that a caller without permission gets exactly the refusal that the contract prescribes, no matter
+// what the call does.
 func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
@@ -53,7 +53,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestShapes checks empty and full answers against the output schemas.
+// TestShapes checks that empty and full answers match the output schemas.
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{
@@ -89,8 +89,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged checks that calls by root are logged, that calls by other users are not, and that callers with an
-// unknown uid are refused.
+// TestRootIsLogged checks that the server logs calls by root, but no calls by other users, and refuses callers with an
+// unknown uid.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer
 	ts := newToolset(tool.Config{Log: slog.New(slog.NewTextHandler(&out, nil))})
@@ -115,7 +115,7 @@ func TestRootIsLogged(t *testing.T) {
 	}
 }
 
-// TestFacts checks that text from a handwritten header stays on its own line and cannot add a fact.
+// TestFacts checks that text in a header stays on its own line, so that its author cannot add a fact.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := letterShape{

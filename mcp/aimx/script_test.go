@@ -70,16 +70,16 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// desk is a store together with the toolsets that the scripts call.
+// desk is a store with the toolsets that the scripts call.
 type desk struct {
 	*storetest.Store
 	t      testing.TB
 	caller atomic.Pointer[tool.Caller]
 	sets   map[string]*mcp.ClientSession
-	ids    []string // message ids, starting with M1
+	ids    []string // message ids; M1 stands for the first
 }
 
-// storeUser is the uid of the store's user in these tests, regardless of which user runs them.
+// storeUser is the uid of the store's user in these tests, no matter which user runs them.
 const storeUser = 500
 
 func newDesk(t testing.TB) *desk {
@@ -106,7 +106,7 @@ func newDesk(t testing.TB) *desk {
 	return d
 }
 
-// play makes every call in a script and returns the script with the actual answers.
+// play makes each call in a script and returns the script with the actual answers.
 func (d *desk) play(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -132,7 +132,7 @@ func (d *desk) play(script string) string {
 	return out.String()
 }
 
-// write saves a file as an editor would, and waits until the file is indexed.
+// write saves a file the way an editor does, and waits until the file has been indexed.
 func (d *desk) write(rest string) {
 	path, text, _ := strings.Cut(rest, " ")
 	p, err := d.Project(d.t.Context(), maildir.DefaultProject)
@@ -191,7 +191,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become makes who the caller of the following requests, and returns the name of that caller's toolset.
+// become sets the caller of the following requests, and returns the name of the toolset that the caller uses.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {
@@ -207,7 +207,7 @@ func (d *desk) become(who string) (set string) {
 	return set
 }
 
-// ask calls a tool of the given toolset as the current caller (d.caller).
+// ask calls a tool of the given toolset on behalf of d.caller.
 func (d *desk) ask(set, name, args string) *mcp.CallToolResult {
 	if args == "" {
 		args = "{}"
@@ -226,7 +226,7 @@ var (
 	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
 
-// plain replaces every part of an answer that differs between runs.
+// plain replaces the parts of an answer that differ between runs.
 func (d *desk) plain(s string) string {
 	s = idPattern.ReplaceAllStringFunc(s, func(id string) string {
 		for i, known := range d.ids {
@@ -245,7 +245,7 @@ func (d *desk) plain(s string) string {
 	return strings.ReplaceAll(s, d.Root(), "STORE")
 }
 
-// real replaces M1, S1 and so on with the actual ids and short forms.
+// real replaces M1, S1 and so on with the actual ids and their short forms.
 func (d *desk) real(s string) string {
 	return namePattern.ReplaceAllStringFunc(s, func(name string) string {
 		n, _ := strconv.Atoi(name[1:])
@@ -264,8 +264,8 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered returns an object with sorted keys. For email_read it omits the content, because the text already contains
-// it.
+// ordered returns an object with its keys sorted. It omits the content in an answer of email_read, because the text
+// already contains it.
 func ordered(data []byte) string {
 	var v map[string]any
 	if err := json.Unmarshal(data, &v); err != nil {
@@ -275,7 +275,7 @@ func ordered(data []byte) string {
 	return string(tool.Encode(v))
 }
 
-// TestPrimer checks that the primer is the toolset's only resource and mentions every tool.
+// TestPrimer checks that the primer is the toolset's only resource and names every tool.
 func TestPrimer(t *testing.T) {
 	t.Parallel()
 	client := newDesk(t).sets["aimx"]

@@ -6,15 +6,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// denied is the complete text of the refusal that a caller without permission gets. It gives neither a reason nor a
-// name.
+// denied is the complete refusal for a caller without permission. It contains neither a reason nor a name.
 const denied = "EACCES not authorized"
 
-// noEmail is the refusal for a message that no folder of the mailbox contains.
+// noEmail is the refusal for an email that is in no folder of the mailbox.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
-// words is the wording of the tools' refusals. Programs written for aimx depend on the exact text of many sentences.
-// See docs/email.md, "Wording of refusals".
+// words contains the wording of the tools' refusals. Programs written for aimx depend on the exact text of many
+// refusals. See docs/email.md, "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Message:     "id",
@@ -65,5 +64,5 @@ var words = refusal.Words{
 	},
 }
 
-// notAuthorized returns the refusal for a caller whose OS user is unknown to the server.
+// notAuthorized returns the refusal for a caller whose OS user the server does not know.
 func notAuthorized() error { return tool.Refused(refusal.ErrDenied, denied) }

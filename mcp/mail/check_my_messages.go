@@ -77,8 +77,8 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 	})
 }
 
-// coherent returns a refusal if there is an offset without a message, or a filter that would have no effect. Filters do
-// not apply to a single message, to a thread, or to the list of messages that need an acknowledgement.
+// coherent returns a refusal if body_offset is given without message_id, or if a filter would have no effect. Filters
+// do not apply to a single message, to a thread, or to the list of messages that need an acknowledgement.
 func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {

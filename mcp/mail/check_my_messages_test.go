@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestStopWhileMarked checks that a waiting call still returns its messages if the server stops while it is marking
-// them.
+// TestStopWhileMarked checks that a waiting call still returns its messages if the server stops while the call is
+// marking them.
 func TestStopWhileMarked(t *testing.T) {
 	t.Parallel()
 	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -62,14 +62,14 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // the call lost the messages that it marked
+	case got := <-answered: // answered too early: the marked messages are lost
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(goOn)
 }
 
-// TestPeek checks that reading an inbox as another agent, or as a resource, does not count as activity of the inbox's
+// TestPeek checks that reading an agent's inbox as another agent, or as a resource, does not count as activity of that
 // agent.
 func TestPeek(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path"` // as requested
+	Path      string `json:"path"` // the path in the request
 	Holder    string `json:"holder"`
 	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`
@@ -26,7 +26,7 @@ type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"` // number of conflicts that are not listed
+	More      int             `json:"more,omitempty"` // number of conflicts that the answer omits
 	Note      string          `json:"note,omitempty"`
 }
 
@@ -72,12 +72,12 @@ func (t *Toolset) claimPaths() tool.Tool {
 	})
 }
 
-// callerFrom returns the location of a caller that names the project by the given key.
+// callerFrom returns where the caller is working. The parameter key is the caller's key for the project.
 func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
 	return claim.From{Folder: p.Code.Below(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }
 
-// movedNote explains up to maxMoved corrected paths.
+// movedNote returns a note that explains up to maxMoved corrected paths.
 func movedNote(moved []claim.Moved) string {
 	const maxMoved = 10
 	var b strings.Builder
@@ -91,7 +91,7 @@ func movedNote(moved []claim.Moved) string {
 	return strings.TrimSpace(b.String())
 }
 
-// unmatchedNote lists up to maxUnmatched claimed paths that match no file.
+// unmatchedNote returns a note that lists up to maxUnmatched claimed paths that do not match any file.
 func unmatchedNote(paths []string) string {
 	const maxUnmatched = 10
 	if len(paths) == 0 {
@@ -113,8 +113,7 @@ func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote returns a note that says that other machines do not know about the claims in the answer, or "" if they
-// do.
+// aloneNote returns a note if other machines do not know about the claims in the answer, and otherwise "".
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -152,7 +151,7 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed drops the claims or conflicts that do not fit in the answer. It cannot refuse the call instead, because
+// fitClaimed removes the claims or conflicts that do not fit in the answer. It cannot refuse the call instead, because
 // the claims have already been granted. One of the two lists is always empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// maxCompletions is the maximum number of values in one answer, according to the protocol.
+// maxCompletions is the maximum number of values in one answer, as specified by the protocol.
 const maxCompletions = 100
 
 // completes maps each argument of a template or prompt to the kind of thing that the argument names.
@@ -25,8 +25,8 @@ var completes = map[string]map[string]format.Kind{
 	"handoff": {"to": format.KindProfile},
 }
 
-// complete suggests values for an argument of a template or prompt. For an unknown argument, it returns no suggestions
-// and no error.
+// complete suggests values for an argument of a template or prompt. It returns no suggestions, and no error, for an
+// unknown argument.
 func (t *Toolset) complete(ctx context.Context, req *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 	res := &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{}}}
 	of := req.Params.Ref

@@ -45,8 +45,8 @@ func (t *Toolset) createAgent() tool.Tool {
 	})
 }
 
-// relatedNote returns a note that names a project whose repository has the same first commit, and says how a user can
-// use one project for both code bases. It returns "" if there is no such project.
+// relatedNote returns a note if the repository of another project has the same first commit, and otherwise "". The note
+// names that project, and says how a user can use one project for both code bases.
 func relatedNote(p *maildir.Project) string {
 	fork, moved := p.Code.Relatives()
 	switch {

@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write only to the hooks folder of the code repository named in the call. They refuse a hooks folder
-// outside the repository (Invariant I8).
+// The guard's tools write only to the hooks folder of the repository whose path the call contains. They refuse a hooks
+// folder outside that repository (Invariant I8).
 
 type doneShape struct {
 	Done []string `json:"done"`
@@ -71,7 +71,7 @@ func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-// site returns the code repository named in a call. The path must be absolute, because the server has its own working
+// site returns the repository at the path in a call. The path must be absolute, because the server has its own working
 // directory.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxHistory is the maximum number of entries in resource://history. The size limit may allow fewer.
+// maxHistory is the maximum number of entries in resource://history. The answer's size limit may allow fewer.
 const maxHistory = 200
 
 type historyResource struct {
@@ -18,16 +18,16 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in an answer that omits older entries.
+// olderNote is the note in an answer that does not contain the older entries.
 const olderNote = "older entries are omitted; to see them, run `mailtree log ID`"
 
-// readHistory reads the newest operations on a message. The answer does not reveal bcc recipients (Invariant I7),
-// because any agent may ask.
+// readHistory returns the newest operations on a message. The answer does not name bcc recipients (Invariant I7),
+// because any agent may read it.
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}
 	err := p.Log(ctx, q, func(e *history.Entry) error {
-		e.ID, e.Files = "", tool.Listed(e.Files) // the resource states the message's id only once
+		e.ID, e.Files = "", tool.Listed(e.Files) // the resource contains the message's id only once
 		out.History = append(out.History, *e)
 		return nil
 	})

@@ -15,9 +15,9 @@ const maxListedClaims = 20
 // Listed is an agent in a Directory.
 type Listed struct {
 	profileShape
-	Address  string       `json:"address,omitempty"`  // for use in other projects; set if all projects are listed
+	Address  string       `json:"address,omitempty"`  // for use in other projects; set if the answer lists all projects
 	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
-	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
+	Wakeable string       `json:"wakeable,omitempty"` // why new mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
 	Claims   []claimShape `json:"claims"`
 	More     int          `json:"more_claims,omitempty"`
@@ -90,8 +90,8 @@ func (t *Toolset) listAgents() tool.Tool {
 	})
 }
 
-// listEverywhere lists the agents of all projects, sorted by slug and name. A cursor consists of an agent's slug and
-// name.
+// listEverywhere lists the agents of all projects, sorted by slug and name. A cursor contains the slug and the name of
+// an agent.
 func (t *Toolset) listEverywhere(ctx context.Context, r *agentsRequest) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)
@@ -124,7 +124,7 @@ func (t *Toolset) listEverywhere(ctx context.Context, r *agentsRequest) (any, er
 	return out, nil
 }
 
-// listProjects lists the projects that come after the given slug, each in a form that project_key accepts.
+// listProjects lists the projects whose slugs sort after the given one, each in a form that project_key accepts.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)

@@ -1,15 +1,13 @@
-// Package mail implements the *mail* toolset. It consists of 13 tools, resources, prompts, completions and
-// subscriptions.
+// Package mail implements the *mail* toolset. It contains 13 tools, resources, prompts, completions and subscriptions.
 //
-// It defines argument names and schemas, defaults and limits, the shape of answers and the wording of refusals. It
-// contains no rules: a handler decodes the arguments, calls one verb of maildir and shapes the answer. See
+// It defines names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals. It
+// contains no rules: a handler decodes the arguments, calls one verb of maildir and converts the result. See
 // docs/tools.md.
 //
-// Package tool documents the guarantees that every toolset gives about its answers. In addition, this toolset
-// guarantees that:
+// Package tool documents the guarantees that every toolset gives about its answers. This toolset also guarantees that:
 //
 //   - a message's body is in a separate field (body_md);
-//   - a resource has the same shape as the result of the tool that reads the same data.
+//   - a resource has the same form as the result of the tool that reads the same data.
 package mail
 
 import (
@@ -29,7 +27,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// The title and description of the toolset, and of the whole server.
+// The title and description of the toolset, which are also those of the whole server.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // up to 100 bytes: SEP-2127
@@ -45,10 +43,10 @@ type Toolset struct {
 
 	mu       sync.Mutex // guards subs and projects
 	subs     map[string]*subscription
-	projects map[string]bool // slugs of projects in which Run has seen a change
+	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // see start; negative if not known yet
+	from     int64      // see start; negative if not yet known
 }
 
 // New returns the toolset. Run does its background work.
@@ -82,7 +80,7 @@ func New(cfg tool.Config) *Toolset {
 	return t
 }
 
-// tools returns the tools in the order of docs/tools.md. The SDK sorts them by name on the wire.
+// tools returns the tools in the order of docs/tools.md. The SDK sorts them by name when it lists them.
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
 		t.createAgent(), t.whois(), t.listAgents(), t.checkMyMessages(), t.sendMessage(), t.replyMessage(), t.acknowledgeMessage(),
@@ -104,9 +102,9 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 }
 
 // projectOf is like project, but for a call by an agent. It also corrects the spelling of the agent's name. If the
-// project lacks the agent and exactly one other project has it, projectOf returns that project, and note says so.
-// This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS user is
-// unknown.
+// project does not have this agent but exactly one other project does, projectOf returns that other project, and note
+// says so. This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS
+// user is unknown.
 func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *maildir.Project, note string, err error) {
 	p, note, err = t.project(ctx, key)
 	if err != nil {
@@ -119,7 +117,7 @@ func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *
 	return p, notes(note, say(elsewhere)), err
 }
 
-// notes joins all notes that are not empty.
+// notes joins those notes that are not empty.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
 }

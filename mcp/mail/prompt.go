@@ -15,23 +15,23 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// promptTexts contains the texts that the prompts send to the model, with {argument} placeholders.
+// promptTexts contains the texts that the prompts send to the model. They contain placeholders of the form {argument}.
 //
 //go:embed prompts
 var promptTexts embed.FS
 
-// prompt is a prompt that the user chooses in a client, such as /mail. Claude Code splits the user's line at spaces,
-// assigns one word to each argument and drops the remaining words, but shows the model the whole line. A free-text
-// argument therefore comes last, and the prompt's text refers to the line.
+// prompt is a prompt that the user selects in a client, such as /mail. Claude Code splits the user's line at spaces,
+// assigns one word to each argument and drops the remaining words, but shows the whole line to the model. Therefore, an
+// argument that is free text is always the last one, and the prompt's text refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
 }
 
-// promptArgument is an argument of one or more words that the user types after the name of the prompt.
+// promptArgument is an argument that the user types after the name of the prompt. It may consist of several words.
 type promptArgument struct {
 	name, about string
-	absent      string // replaces the argument in the text if it is omitted; "" means that it is required
+	absent      string // replaces the argument in the text if the user omits it; "": the argument is required
 }
 
 // prompts lists the prompts in the order of docs/tools.md.
@@ -61,7 +61,7 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument is the maximum size of an argument in bytes. Arguments are limited because the answer repeats them.
+// maxArgument is the maximum size of an argument in bytes. There is a limit because the answer repeats the argument.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {
@@ -86,8 +86,8 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith inserts the arguments into the text. Empty arguments are treated as omitted, because clients also send the
-// empty fields of a form.
+// textWith inserts the arguments into the text. It treats an empty argument as omitted, because clients also send the
+// fields of a form that the user left empty.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string
 	unknown := maps.Clone(given)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestPromptTexts checks that the text of each prompt contains exactly the prompt's arguments, and that everything
-// that can be completed is an argument.
+// TestPromptTexts checks that each prompt's text contains exactly the prompt's arguments, and that completions exist
+// only for arguments of a prompt or template.
 func TestPromptTexts(t *testing.T) {
 	for _, p := range prompts {
 		given := map[string]string{}

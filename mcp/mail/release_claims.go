@@ -10,7 +10,7 @@ import (
 // Released is the result of release_claims.
 type Released struct {
 	Released []claimShape `json:"released"`
-	Count    int          `json:"count"` // number of released claims, including any that are not listed
+	Count    int          `json:"count"` // number of released claims, including those that the answer omits
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
 	Note     string       `json:"note,omitempty"`
@@ -58,7 +58,8 @@ func patterns(claims []claim.Row) []string {
 	return all
 }
 
-// fitReleased drops the paths that do not fit in the answer. By then, the claims have already been released.
+// fitReleased removes the paths that do not fit in the answer. It cannot refuse the call, because the claims have
+// already been released.
 func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
 	rest := Released{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)

@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The URI templates in docs/tools.md, "Resources". Only the skill has a fixed URI (skill.go). Other resources are
-// listed by listRecent.
+// The URI templates in docs/tools.md, "Resources". Only the skill has a fixed URI (skill.go). The method listRecent
+// lists other resources.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
@@ -29,7 +29,7 @@ const (
 	claimsTemplate     = "resource://claims/{project}{?cursor}"
 )
 
-// jsonType is the media type of all resources except attachments, which have their own types.
+// jsonType is the media type of all resources except attachments, which have media types of their own.
 const jsonType = "application/json"
 
 func (t *Toolset) addResources() {
@@ -91,13 +91,13 @@ func (t *Toolset) addResources() {
 
 // ref is a parsed resource URI.
 type ref struct {
-	of      string      // the resource: inbox, message and so on
-	kind    format.Kind // kind of name, from refKinds; see Store.ProjectOf
+	of      string      // the kind of resource: inbox, message and so on
+	kind    format.Kind // what name identifies, from refKinds; see Store.ProjectOf
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
-	offset  int64           // position in a message's body
-	asOf    *history.Moment // nil means now
+	offset  int64           // offset in a message's body
+	asOf    *history.Moment // nil: now
 }
 
 var refKinds = map[string]format.Kind{
@@ -118,12 +118,11 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI is the maximum size of a URI in bytes. URIs are limited in size because the server stores the URIs of
-// subscriptions.
+// maxURI is the maximum size of a URI in bytes. There is a limit because the server stores the URIs of subscriptions.
 const maxURI = 4096
 
-// parseRef parses a resource URI. It accepts expansions of the templates (RFC 6570), and also unescaped slashes in
-// project, as people write them. A '+' is a plus sign, not a space.
+// parseRef parses a resource URI. It accepts every URI that matches a template (RFC 6570). In project, it also accepts
+// slashes that are not escaped, because people write them that way. A '+' is a plus sign, not a space.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")
@@ -156,7 +155,7 @@ func parseRef(uri string) (ref, error) {
 	return r, nil
 }
 
-// set applies one parameter of the URI to r.
+// set applies a parameter of the URI to r.
 func (r *ref) set(k, v string) (err error) {
 	known := strings.Fields(refParams[r.of])
 	if !strings.Contains(" "+refParams[r.of]+" ", " "+k+" ") {
@@ -215,8 +214,8 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment parses a time, a commit hash, or a prefix of a commit hash. A string of digits is a time unless it is as
-// long as a full hash.
+// parseMoment parses a time, a commit hash, or a prefix of a commit hash. If the text consists of digits only, it is a
+// time, unless it is as long as a full hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""
@@ -255,9 +254,9 @@ type (
 	}
 )
 
-// anyURI passes every URI to the handler of resources/read, which gets the requested URI from ctx. The SDK would
-// match the URI strictly against the templates, so a handwritten URI with ?project=/abs/path/backend would not match.
-// Errors get the code that the protocol era requires.
+// anyURI passes every URI to the handler of resources/read, which gets the requested URI from ctx. The SDK would match
+// the URI strictly against the templates, so a URI that a user writes, such as one with ?project=/abs/path/backend,
+// would not match. Errors get the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -281,7 +280,7 @@ func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 const maxRecent = 20
 
 // listRecent serves resources/list. It lists the skill, the inboxes of the most recently active agents and the newest
-// threads. A list of all inboxes and threads would be too long for clients.
+// threads, because a list of all inboxes and threads would be too long for clients.
 func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	res, err := next(ctx, "resources/list", req)
 	list, ok := res.(*mcp.ListResourcesResult)
@@ -309,12 +308,12 @@ func (t *Toolset) listRecent(ctx context.Context, next mcp.MethodHandler, req mc
 	return list, nil
 }
 
-// resourceError converts an error that occurred when reading a resource to a protocol error.
+// resourceError converts an error from reading a resource to a protocol error.
 func (t *Toolset) resourceError(ctx context.Context, uri, version string, err error) error {
 	return t.ResourceError(ctx, &resourceWords, uri, version, err)
 }
 
-// read handles reads of all resources.
+// read handles resources/read for all resources.
 func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	uri, _ := ctx.Value(uriKey{}).(string)
 	if uri == skillURI {
@@ -355,8 +354,8 @@ func (t *Toolset) read(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.Re
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: uri, MIMEType: jsonType, Text: text}}}, nil
 }
 
-// locate returns the project that the URI names. If the URI does not name one, Store.ProjectOf chooses the project.
-// If the URI contains a shortened message id, locate replaces it in r with the full id.
+// locate returns the project that the URI specifies. If the URI does not specify one, Store.ProjectOf finds the
+// project. If the URI contains a shortened message id, locate replaces it in r with the full id.
 func (t *Toolset) locate(ctx context.Context, r *ref) (p *maildir.Project, err error) {
 	if r.project != "" {
 		p, err = t.store.Project(ctx, r.project)
@@ -428,7 +427,7 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment returns a text file as text and any other file as bytes. An empty file is returned as zero bytes,
+// readAttachment returns a text file as text and any other file as bytes. It returns an empty file as zero bytes,
 // because the SDK would omit an empty string.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)

@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// surface lists the tools with all their arguments. A ? marks optional arguments.
+// surface lists the tools with all their arguments. A ? marks an optional argument.
 const surface = `
 create_agent project_key program model task_description name_hint?
 whois project_key agent_name
@@ -41,7 +41,7 @@ func TestDeclared(t *testing.T) { tooltest.Declared(t, New(tool.Config{}).tools(
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, New(tool.Config{}).tools()...) }
 
-// TestResourcesNamed checks that a model that sees only the tools learns which resources exist.
+// TestResourcesNamed checks that the tools' descriptions tell a model which resources exist.
 func TestResourcesNamed(t *testing.T) {
 	t.Parallel()
 	var said strings.Builder
@@ -55,8 +55,8 @@ func TestResourcesNamed(t *testing.T) {
 	}
 }
 
-// TestWalkthroughCalls checks that the calls in the walkthrough are valid as written, even for clients that check
-// schemas. Models do not see its argument name paths_list.
+// TestWalkthroughCalls checks that the walkthrough's calls match the input schemas, for clients that check them. The
+// walkthrough uses the argument name paths_list, which models do not see.
 func TestWalkthroughCalls(t *testing.T) {
 	t.Parallel()
 	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
@@ -90,7 +90,7 @@ func TestWalkthroughCalls(t *testing.T) {
 	}
 }
 
-// TestShapes checks empty and full answers against the output schemas.
+// TestShapes checks that empty and full answers match the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
@@ -221,9 +221,10 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest ids are kept if there are too many ids for an answer, or if they are too long.
+// TestNewest checks that the newest ids are kept if an answer cannot contain all ids, because there are too many or
+// they are too long.
 func TestNewest(t *testing.T) {
-	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each id takes half of the room
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each id takes half of the limit
 	for _, tt := range []struct {
 		ids  []string
 		kept int
@@ -240,7 +241,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// shapeInboxOf returns the shape of a page without a project.
+// shapeInboxOf returns the shape of a page that belongs to no project.
 func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
 	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

@@ -19,7 +19,7 @@ type Hit struct {
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
 	Auth       string   `json:"auth"`    // how the sender was authenticated, or self-asserted
-	Snippet    string   `json:"snippet"` // matches are enclosed in **
+	Snippet    string   `json:"snippet"` // an excerpt in which ** encloses each match
 	bodyShape
 }
 
@@ -78,7 +78,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	})
 }
 
-// searching is the memory in bytes that a search needs for the longest body.
+// searching is the number of bytes of memory that a search needs to handle the longest body.
 const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
@@ -106,7 +106,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer with as many of the hits' bodies as fit.
+// addBodies returns the answer with the bodies of as many hits as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]Hit{}

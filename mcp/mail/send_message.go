@@ -28,7 +28,7 @@ type sendRequest struct {
 	Wait tool.Wait `json:"wait_reply_seconds,omitempty" jsonschema:"wait for an answer" max:"50"`
 }
 
-// variants are alternative forms of a body.
+// variants contains the two alternatives to a Markdown body.
 type variants struct {
 	TextOnly bool   `json:"text_only,omitempty" jsonschema:"body_md is plain text"`
 	HTML     string `json:"html_body,omitempty" jsonschema:"body_md as HTML" example:"<p>Hello</p>"`
@@ -74,7 +74,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images returns the arguments that concern images. The store's settings apply to arguments that are omitted.
+// images returns the arguments that concern images. If an argument is omitted, the store's setting applies.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

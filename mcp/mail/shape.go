@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The shapes of the answers. They are used only on the wire. Their schemas are derived from their tags: see
-// tool.OutputSchema.
+// These types define the form of the answers. They are used only on the wire. The output schemas are derived from their
+// tags: see tool.OutputSchema.
 
 type profileShape struct {
 	Name       string     `json:"name"`
@@ -27,12 +27,12 @@ type profileShape struct {
 	Held       *HeldShape `json:"held,omitempty"`
 	Editing    string     `json:"editing,omitempty"` // file that the agent edited last, as its client's hook reported
 	Edited     string     `json:"edited_ts,omitempty"`
-	Subject    string     `json:"last_subject,omitempty"` // subject of the newest message that the agent sent
+	Subject    string     `json:"last_subject,omitempty"` // subject of the newest message from the agent
 	Project    string     `json:"project"`
 	HumanKey   string     `json:"human_key"`
 }
 
-// HeldShape describes the hold on an agent, whose edits and commits are refused.
+// HeldShape describes a hold on an agent. During a hold, the agent's edits and commits are refused.
 type HeldShape struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
@@ -68,15 +68,15 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 
 type attachmentShape struct {
 	format.Attachment
-	File string `json:"file,omitempty"` // path at which the caller can open the file
+	File string `json:"file,omitempty"` // path of the file, if the caller can open it
 }
 
-// view presents a project's mail to one caller.
+// view converts a project's mail to the form that one caller gets.
 type view struct {
 	*Toolset
 	p     *maildir.Project
-	note  string // note about the key that the caller passed for the project; "" if there is none
-	files string // folder that the paths of attachments are relative to; "" if the caller is on another machine
+	note  string // note about the key that the caller passed for the project; "": none
+	files string // folder to which the paths of attachments are relative; "" if the caller is on another machine
 }
 
 func (t *Toolset) viewOf(ctx context.Context, p *maildir.Project, note string) *view {
@@ -91,14 +91,14 @@ func (v *view) shapeAttachments(l []format.Attachment) []attachmentShape {
 	out := make([]attachmentShape, len(l))
 	for i, a := range l {
 		out[i].Attachment = a
-		if v.files != "" && format.AttachmentSum(a.Path) != "" { // a handwritten header may contain any path
+		if v.files != "" && format.AttachmentSum(a.Path) != "" { // a header that a user wrote may contain any path
 			out[i].File = filepath.Join(v.files, a.Path)
 		}
 	}
 	return out
 }
 
-// Message is a message in the form that anyone may see.
+// Message is a message in the form that every agent may see.
 type Message struct {
 	ID          string            `json:"id"`
 	ThreadID    string            `json:"thread_id,omitempty"`
@@ -126,19 +126,20 @@ type Message struct {
 	MoreReceipt int             `json:"more_receipts,omitempty"`
 }
 
-// bodyShape is a body or the part of it that was read. It is empty if the caller did not ask for the body.
+// bodyShape is a body, or the part of it that the caller has read. It is empty if the caller did not request the body.
 type bodyShape struct {
-	Body       *string `json:"body_md,omitempty"`        // text that the sender wrote: data, not instructions
+	Body       *string `json:"body_md,omitempty"`        // the sender's text: data, not instructions
 	Truncated  bool    `json:"body_truncated,omitempty"` // true if the body continues at next_offset
 	BodyBytes  int64   `json:"body_bytes,omitempty"`
 	NextOffset int64   `json:"next_offset,omitempty"`
 }
 
-// Limits for header fields that can have any length in a handwritten header. Sent messages stay far below them.
+// Limits for header fields that may be arbitrarily long if a user wrote the header. In sent messages, these fields are
+// much shorter.
 const (
-	maxReference       = format.MaxReference // bytes of an id or another short text
-	maxReferenceBytes  = 16 << 10            // bytes of References as JSON
-	maxAttachmentBytes = 64 << 10            // bytes of the list of attachments as JSON
+	maxReference       = format.MaxReference // bytes in an id or another short text
+	maxReferenceBytes  = 16 << 10            // bytes in References as JSON
+	maxAttachmentBytes = 64 << 10            // bytes in the list of attachments as JSON
 	maxReceipts        = 100
 )
 
@@ -190,7 +191,7 @@ func ifShort(text string) string {
 	return text
 }
 
-// newest drops the oldest ids if there are too many of them.
+// newest returns as many of the newest ids as the limit allows.
 func newest(ids []string) []string {
 	size := 0
 	for i := len(ids); i > 0; i-- {
@@ -201,7 +202,7 @@ func newest(ids []string) []string {
 	return ids
 }
 
-// addBody adds the body or the part of it that was read.
+// addBody adds the body, or the part of it that the caller has read.
 func (s *bodyShape) addBody(m *index.MessageRow) {
 	s.Body = &m.Body
 	if m.BodyFrom > 0 || m.BodyNext > 0 {
@@ -209,10 +210,10 @@ func (s *bodyShape) addBody(m *index.MessageRow) {
 	}
 }
 
-// Delivery is a message as seen in one inbox.
+// Delivery is a message as it appears in an inbox.
 type Delivery struct {
 	Message
-	Kind string `json:"kind"` // to, cc, bcc, sent (by the agent) or thread (none of these)
+	Kind string `json:"kind"` // to, cc, bcc, sent (by the agent) or thread (none of the others)
 	index.Marks
 	Archived bool `json:"archived,omitempty"`
 }
@@ -271,7 +272,7 @@ type recipientsShape struct {
 	BCC []string `json:"bcc"`
 }
 
-// Sent is the sender's view of a sent message. No one else may see it, because it contains the bcc recipients.
+// Sent is a sent message as its sender sees it. No one else may see it, because it contains the bcc recipients.
 type Sent struct {
 	ID          string            `json:"id"`
 	Created     string            `json:"created"`
@@ -280,8 +281,8 @@ type Sent struct {
 	Recipients  recipientsShape   `json:"recipients"`
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
-	Acked       bool              `json:"acknowledged,omitempty"` // the reply acknowledged the message it answers
-	Queued      []string          `json:"queued,omitempty"`       // projects that get the message later
+	Acked       bool              `json:"acknowledged,omitempty"` // the reply has acknowledged the original message
+	Queued      []string          `json:"queued,omitempty"`       // projects to which the message is delivered later
 	Notes       []string          `json:"notes,omitempty"`
 	Reply       *Delivery         `json:"reply,omitempty"`
 }
@@ -308,8 +309,8 @@ func (v *view) shapeSent(m *maildir.Sent) Sent {
 	}
 }
 
-// answerSent returns the result of sending a message, including the reply if one arrives in time. If the call cannot
-// wait, a note says so, because the message has already been sent and the call cannot be refused.
+// answerSent returns the result of sending a message. It includes the reply if one arrives in time. If the call cannot
+// wait, a note says so. The call cannot be refused, because the message has already been sent.
 func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) Sent {
 	s := v.shapeSent(m)
 	if wait <= 0 {
@@ -333,7 +334,7 @@ type claimShape struct {
 	Reason    string `json:"reason"`
 	Created   string `json:"created_ts"`
 	Expires   string `json:"expires_ts"`
-	Matches   *int   `json:"matches,omitempty"` // number of tracked files that the claim covers
+	Matches   *int   `json:"matches,omitempty"` // number of tracked files that match the claim
 }
 
 func shapeClaims(l []claim.Row) []claimShape {

@@ -14,21 +14,20 @@ import (
 )
 
 // The same two handlers serve the subscriptions of both protocol eras. In the older era, a session calls
-// resources/subscribe. In the newer era, a client calls subscriptions/listen, and the SDK calls subscribe when the
-// stream opens and unsubscribe when it ends. If a session of the older era ends while it still has subscriptions, the
-// SDK calls neither handler. The toolset therefore records the sessions, and before each use checks which of them still
-// exist.
+// resources/subscribe. In the newer era, a client calls subscriptions/listen. The SDK then calls subscribe when the
+// stream opens, and unsubscribe when it ends. If a session of the older era ends without unsubscribing, the SDK calls
+// neither handler. The toolset therefore records the sessions, and before each use checks which of them still exist.
 
 // maxSubscriptions is the maximum number of subscribed URIs in all sessions together.
 const maxSubscriptions = 10000
 
-// subscription is one URI and its subscribers.
+// subscription is a subscribed URI with its subscribers.
 type subscription struct {
 	ref      ref
-	slug     string // slug of ref.project; "" if none was specified or the project does not exist yet
+	slug     string // slug of ref.project; "" if the URI does not specify a project or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is notifying the subscribers
-	again    bool // the subscribers must be notified once more
+	again    bool // the subscribers must be notified again
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
@@ -45,14 +44,14 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	}
 	if named := r; t.store != nil {
 		if _, err := t.locate(ctx, &named); err == nil {
-			r.name = named.name // otherwise nothing with that name exists yet
+			r.name = named.name // otherwise, nothing with that name exists yet
 		}
 	}
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// Look up the slug only now, so that a project created in the meantime is found here, or by resolve at the
-	// project's first change.
+	// Look up the slug after adding the subscriber. If the project is created in the meantime, either this call finds
+	// it, or resolve does at the project's first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
@@ -94,8 +93,8 @@ func (t *Toolset) unsubscribe(_ context.Context, req *mcp.UnsubscribeRequest) er
 	return nil
 }
 
-// slug returns the slug of a reference's project. It returns "" if the reference does not name a project or the project
-// does not exist yet.
+// slug returns the slug of the project in a reference. It returns "" if the reference does not specify a project or the
+// project does not exist yet.
 func (t *Toolset) slug(ctx context.Context, r ref) string {
 	if r.project == "" || t.store == nil {
 		return ""
@@ -107,7 +106,7 @@ func (t *Toolset) slug(ctx context.Context, r ref) string {
 	return p.Slug
 }
 
-// settleSubscription sets the project of a subscription.
+// settleSubscription sets a subscription's project, unless slug is "".
 func (t *Toolset) settleSubscription(uri, slug string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,7 +115,7 @@ func (t *Toolset) settleSubscription(uri, slug string) {
 	}
 }
 
-// sweep drops the sessions that have ended. The caller must hold t.mu.
+// sweep removes the sessions that have ended. The caller must hold t.mu.
 func (t *Toolset) sweep() {
 	living := map[*mcp.ServerSession]bool{}
 	for s := range t.Server().Sessions() {
@@ -134,12 +133,12 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run notifies subscribers of every change, including their own changes, until ctx is done. Then it waits for the
-// notifications in progress and returns nil.
+// Run notifies subscribers of every change, including their own, until ctx is done. Then it waits for the notifications
+// in progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	mark := int64(-1) // not known yet
+	mark := int64(-1) // not yet known
 	for ctx.Err() == nil {
 		batch, err := t.next(ctx, &mark)
 		switch {
@@ -157,8 +156,9 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the position in the feed after which subscribers are notified of changes. The position is set by Run or
-// by the first subscriber, whichever comes first, so a client that subscribes before Run begins misses no changes.
+// start returns the position in the feed after which subscribers are notified of changes. Run or the first subscriber
+// makes the first call, which determines the position. A client that subscribes before Run begins therefore does not
+// miss changes.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -205,8 +205,8 @@ func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 	return out
 }
 
-// resolve looks up projects that did not exist when a client subscribed. It does so when a batch contains a project's
-// first change.
+// resolve finds the projects of subscriptions whose project did not exist when the client subscribed. It looks for them
+// when a batch contains the first change in a project.
 func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -238,7 +238,7 @@ func (s *subscription) concerns(c *index.Change) bool {
 	switch s.ref.kind {
 	case format.KindProfile:
 		box := c.Kind == format.KindInbox || c.Kind.Mark()
-		// An edited message changes in every inbox that contains it, but the change does not list these inboxes.
+		// If a message is edited, every inbox that contains it changes, but the change does not list these inboxes.
 		return box && c.Agent == s.ref.name || c.Kind == format.KindCanonical && c.Op != index.Added
 	case format.KindClaim:
 		return c.Kind == format.KindClaim || c.Kind == format.KindReleased
@@ -252,7 +252,7 @@ func (s *subscription) concerns(c *index.Change) bool {
 }
 
 // tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its stream
-// blocks the writer. Changes that arrive in the meantime result in one more notification.
+// blocks the writer. If there are more changes in the meantime, the subscribers are notified once more.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -72,7 +72,7 @@ func TestConcerns(t *testing.T) {
 	changes := []index.Change{inbox, read, made, edited, profile, claimed, removed}
 	for _, tt := range []struct {
 		uri, slug string
-		want      []bool // one for each change
+		want      []bool // whether each of the changes concerns the subscription
 	}{
 		{"resource://inbox/Blue", "", []bool{true, true, false, true, false, false, true}},
 		{"resource://inbox/Red", "", []bool{false, false, false, true, false, false, true}},
@@ -102,8 +102,8 @@ func TestConcerns(t *testing.T) {
 	}
 }
 
-// TestSubscribers checks that subscribers of both protocol eras are notified about a change, and are removed once
-// they have disconnected.
+// TestSubscribers checks that subscribers of both protocol eras are notified about a change, and are removed after they
+// have disconnected.
 func TestSubscribers(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		t.Run(map[bool]string{false: "session", true: "listen"}[stateless], func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSubscribers(t *testing.T) {
 			}
 			batch := []index.Change{{Kind: format.KindInbox, Agent: "Blue"}, {Kind: format.KindRead, Agent: "Blue"}}
 			var wg sync.WaitGroup
-			await(t, func() bool { // the client's stream may not be open yet
+			await(t, func() bool { // repeat the change, because the client's stream may not be open yet
 				ts.tell(t.Context(), &wg, ts.touched(t.Context(), batch))
 				wg.Wait()
 				return len(told) > 0
@@ -137,7 +137,7 @@ func TestSubscribers(t *testing.T) {
 	}
 }
 
-// connect creates a client whose notifications are sent to the channel told.
+// connect connects a client, and sends the client's notifications to the channel told.
 func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSession, told chan string) {
 	t.Helper()
 	srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return ts.Server() },
@@ -154,8 +154,8 @@ func connect(t *testing.T, ts *Toolset, stateless bool) (session *mcp.ClientSess
 	return session, told
 }
 
-// TestSubscribeEarly checks that a client that subscribes before the toolset runs is notified about changes made in
-// between.
+// TestSubscribeEarly checks that a client that subscribes before the toolset runs is notified about changes made before
+// Run begins.
 func TestSubscribeEarly(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -170,8 +170,8 @@ func TestSubscribeEarly(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToProjectBeingMade checks that a project is found even if it is created while a client is subscribing to
-// something in it.
+// TestSubscribeToProjectBeingMade checks that a subscription finds its project even if the project is created at the
+// same time.
 func TestSubscribeToProjectBeingMade(t *testing.T) {
 	t.Parallel()
 	ts, _ := newProject(t, "/p")
@@ -184,7 +184,7 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	go func() { done <- session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: uri}) }()
 	waits.Until(t, "the subscription to be entered", func() bool { return waits.Waiting(`mail\.\(\*Toolset\)\.enterSubscription$`) })
 	q := agentIn(t, ts.store, "/q")
-	ts.projects[q.Slug] = true // as if its first change had been reported before the subscription
+	ts.projects[q.Slug] = true // as if the project's first change had been reported before the subscription
 	ts.mu.Unlock()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -193,8 +193,8 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToRemovedProject checks that a client that subscribes to something in a project is notified when the
-// project's folder is removed. The client is also notified about mail in the next project created in that folder.
+// TestSubscribeToRemovedProject checks that a subscriber is notified when the folder of its resource's project is
+// removed. It must also be notified about mail in the next project that is created in that folder.
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -215,7 +215,8 @@ func TestSubscribeToRemovedProject(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeShort checks that a subscriber that uses a message's short id is notified about the message's receipts.
+// TestSubscribeShort checks that a client that subscribes with a message's short id is notified about the message's
+// receipts.
 func TestSubscribeShort(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")
@@ -237,7 +238,7 @@ func TestSubscribeShort(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// newProject returns a toolset, and a project with the given key and the agent Ann in the toolset's store.
+// newProject returns a toolset, and a project in its store with the given key and an agent Ann.
 func newProject(t *testing.T, key string) (*Toolset, *maildir.Project) {
 	t.Helper()
 	st := storetest.Open(t, storetest.Config{})
@@ -284,7 +285,7 @@ func hears(t *testing.T, told <-chan string, uri string) {
 	}
 }
 
-// await polls until a condition holds.
+// await waits until a condition is true.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

@@ -45,14 +45,14 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the memory in bytes that is needed to parse the longest body.
+// parsing is the number of bytes of memory that are needed to parse the longest body.
 const parsing = 16 << 20
 
-// maxParticipants is the maximum number of participants in an answer. The others can be found among the messages'
-// recipients.
+// maxParticipants is the maximum number of participants in an answer. The caller can find the others in the recipients
+// of the messages.
 const maxParticipants = 1000
 
-// shorten drops the older half of each list until the summary fits in an answer.
+// shorten removes the older half of each list until the summary fits in an answer.
 func (t *Toolset) shorten(s *ThreadSummary) {
 	if len(s.Participants) > maxParticipants {
 		s.Participants, s.Truncated = s.Participants[:maxParticipants], true

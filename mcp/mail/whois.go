@@ -12,17 +12,17 @@ import (
 type Whois struct {
 	profileShape
 	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
-	Wakeable string       `json:"wakeable,omitempty"` // why mail cannot wake the agent; "" if it can
+	Wakeable string       `json:"wakeable,omitempty"` // why new mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`
 	Total    int          `json:"total"`
 	Claims   []claimShape `json:"claims"`
 	More     int          `json:"more_claims,omitempty"`
-	Commit   []string     `json:"commits"` // hash, time and subject of each Git commit
+	Commit   []string     `json:"commits"` // hash, time and subject of each of the agent's newest Git commits
 	Mail     []heldShape  `json:"mail,omitempty"`
 	Note     string       `json:"note,omitempty"`
 }
 
-// heldShape is an agent's receipt for a message in its inbox.
+// heldShape is the receipt for a message in an agent's inbox.
 type heldShape struct {
 	ID      string        `json:"message_id"`
 	From    string        `json:"from"`

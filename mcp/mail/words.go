@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words is the wording of the tools' refusals.
+// words contains the wording of the tools' refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project:     "project_key",
@@ -56,7 +56,7 @@ var words = refusal.Words{
 	}),
 }
 
-// say returns the text of a note, or "" for nil.
+// say returns the text of a note, or "" if note is nil.
 func say(note *maildir.Error) string {
 	if note == nil {
 		return ""
@@ -64,7 +64,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords is the wording of the resources' refusals. A resource's arguments are in its URI.
+// resourceWords contains the wording of the resources' refusals. The arguments of a resource are parts of its URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

@@ -20,7 +20,7 @@ const (
 // established is the TCP state in which both ends can send data (TCP_ESTABLISHED).
 const established = 1
 
-// patience is how long to wait for the kernel's answer, in seconds. The answer normally takes microseconds.
+// patience is the maximum time in seconds to wait for the kernel's answer, which normally takes microseconds.
 const patience = 1
 
 // errUnknown means that no process on this machine has an established connection between the two addresses.
@@ -41,7 +41,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
-	for errors.Is(err, unix.EINTR) { // the Go scheduler sends signals, and a call with a timeout is not restarted
+	for errors.Is(err, unix.EINTR) { // the Go scheduler's signals interrupt the call, which is not restarted
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
@@ -53,7 +53,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 	return read(answer[:n], client, server)
 }
 
-// request returns the netlink message that asks the kernel about one connection.
+// request returns the netlink message that requests information about one connection from the kernel.
 func request(client, server netip.AddrPort) []byte {
 	b := make([]byte, headerSize+requestSize)
 	binary.NativeEndian.PutUint32(b, uint32(len(b)))
@@ -80,8 +80,8 @@ func socketID(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// read returns the uid in the kernel's answer. If no connection matches, the kernel answers with a listening socket or
-// with a socket that its process has closed. For this reason, read checks the state and the inode.
+// read returns the uid in the kernel's answer. If no connection matches, the kernel may return a listening socket, or a
+// socket that its process has closed. Therefore read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
 		return 0, errors.New("query sock_diag: the answer is too short")
@@ -104,7 +104,7 @@ func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	return int(binary.NativeEndian.Uint32(body[64:])), nil
 }
 
-// matches reports whether a struct inet_diag_sockid contains the two ports.
+// matches reports whether a struct inet_diag_sockid contains the ports of the two addresses.
 func matches(id []byte, client, server netip.AddrPort) bool {
 	return binary.BigEndian.Uint16(id) == client.Port() && binary.BigEndian.Uint16(id[2:]) == server.Port()
 }

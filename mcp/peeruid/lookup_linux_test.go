@@ -17,8 +17,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// dialEnv is an environment variable that makes the test binary act as another user's process. The process connects
-// to the address in the variable, reports that it has done so, and keeps the connection open until its input ends.
+// dialEnv is an environment variable that makes the test binary act as another user's process. The process connects to
+// the address in the variable, reports that it has connected, and keeps the connection open until its input ends.
 const dialEnv = "PEERUID_DIAL"
 
 func TestMain(m *testing.M) {
@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOwn checks that the lookup finds this user over IPv4, over IPv6, and over IPv4 on a listener for both.
+// TestOwn checks that the lookup finds this user over IPv4, over IPv6, and over IPv4 with a listener for both.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	for _, at := range []struct{ listen, host string }{
@@ -82,7 +82,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// TestMapped checks that a client whose IPv6 socket is connected to an IPv4 address is found.
+// TestMapped checks that the lookup finds a client whose IPv6 socket is connected to an IPv4 address.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	l := listen(t, "127.0.0.1:0")
@@ -106,8 +106,9 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone checks that the user of an end that was closed, or that no process has open, is unknown rather than root.
-// The test does not run in parallel with TestOther, because a child process has a copy of each socket until its exec.
+// TestGone checks that Of returns an error, and not root's uid, for an end that has been closed or that no process has
+// open. The test does not run in parallel with TestOther, because a child process has a copy of each socket until it
+// calls exec.
 func TestGone(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	client, server := connect(t, l, l.Addr().String())
@@ -135,7 +136,7 @@ func TestGone(t *testing.T) {
 
 // TestReused checks that a connection that its client has reset is not mistaken for the next client's connection from
 // the same port, which is waiting to be accepted. The clients use an address whose ports no other program uses. The
-// test does not run in parallel with TestOther: see TestGone.
+// test does not run in parallel with TestOther, for the same reason as TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -181,7 +182,7 @@ func TestReused(t *testing.T) {
 	}
 }
 
-// TestOther checks that the lookup finds another process's user.
+// TestOther checks that the lookup finds the user of a process that runs as another user.
 func TestOther(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run a process as another user")
@@ -213,7 +214,7 @@ func TestOther(t *testing.T) {
 	}
 }
 
-// BenchmarkOf measures the lookup in the presence of up to 4,000 other connections.
+// BenchmarkOf measures the lookup while there are up to 4,000 other connections.
 func BenchmarkOf(b *testing.B) {
 	for _, others := range []int{0, 4_000} {
 		b.Run(fmt.Sprint(others), func(b *testing.B) {

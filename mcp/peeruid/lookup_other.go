@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// errUnsupported means that this package cannot look up users on this system.
+// errUnsupported means that users cannot be looked up on this system.
 var errUnsupported = errors.New("this system does not say which user a TCP connection belongs to")
 
 func lookup(_, _ netip.AddrPort) (uid int, err error) { return 0, errUnsupported }

@@ -1,6 +1,6 @@
 // Package peeruid looks up the OS user at the other end of a TCP connection from this machine.
 //
-// On Linux, the package asks the kernel about a single connection (sock_diag, the interface that ss uses), so the cost
+// On Linux, the package queries the kernel for this one connection (sock_diag, the interface that ss uses), so the cost
 // does not depend on the number of sockets. On other systems, Check and Of return an error.
 package peeruid
 
@@ -12,13 +12,13 @@ import (
 )
 
 // Of returns the uid of the process that opened the other end of a TCP connection. It returns an error if the other end
-// is not on this machine or no longer belongs to an established connection of a process. After a process closes its
-// end, the kernel lists that end with uid 0, so Of treats closed ends as unknown. Call Of once, right after accepting
-// the connection and before accepting another one.
+// is not on this machine, or is no longer an established connection of a process. After a process has closed its end,
+// the kernel reports uid 0 for it, so Of treats a closed end as unknown. Call Of once, right after accepting the
+// connection and before accepting another one.
 //
-// A client may reset a connection that has not been accepted yet. The server can still read what the client sent, but
-// another user can now use the client's port to establish a connection between the same addresses. Of therefore looks
-// up this end too, which has an inode only if the connection has been accepted.
+// A client may reset a connection before it is accepted. The server can still read what the client has sent, but
+// another user can now take over the client's port, and establish a connection between the same two addresses. Of
+// therefore also looks up this end, which has an inode only once the connection has been accepted.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {

@@ -7,14 +7,14 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// mailShape is a message. If there is no message, Empty is true, because structured content must be an object.
+// mailShape is a message. If there is none, only Empty is set, because structured content must be an object.
 type mailShape struct {
 	Empty bool   `json:"empty,omitempty"` // true if there is no mail
-	ID    string `json:"id,omitempty"`    // the sender's msg_id if there is one, otherwise the message's id
-	From  string `json:"from,omitempty"`  // agent that sent the message
-	Auth  string `json:"auth,omitempty"`  // how the sender was authenticated, or self-asserted
-	// Content is documented at tool.PoppedText. It may be present but empty.
-	Content *string `json:"content,omitempty"` // text that the sender wrote: data, not instructions
+	ID    string `json:"id,omitempty"`    // the sender's msg_id if there is one, otherwise the server's id
+	From  string `json:"from,omitempty"`  // the agent that sent the message
+	Auth  string `json:"auth,omitempty"`  // how the server authenticated the sender, or self-asserted
+	// Content may be present but empty: see tool.PoppedText.
+	Content *string `json:"content,omitempty"` // the sender's text: data, not instructions
 }
 
 type checkRequest struct {

@@ -1,9 +1,9 @@
-// Package postal implements the *postal* toolset. It consists of two tools, and gives a mailbox to every agent named in
-// an address.
+// Package postal implements the *postal* toolset. It contains two tools. Every agent whose name appears in an address
+// gets a mailbox.
 //
-// The tool check_mail returns each message once, oldest first. Messages sent again with the same msg_id are delivered
-// only once. An agent is created when a call first names it, and its mail is in the same tree as other agents' mail.
-// The package contains the tools' names, shapes and wording, but no rules. See docs/tools.md, "postal".
+// The tool check_mail returns each message once, oldest first. If a message is sent again with the same msg_id, it is
+// delivered only once. An agent is created when a call first mentions it. Its mail is in the same tree as all other
+// mail. The package contains the tools' names, shapes and wording, but no rules. See docs/tools.md, "postal".
 package postal
 
 import (
@@ -18,7 +18,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// Toolset is the MCP server with the two tools.
+// Toolset contains the MCP server for the two tools.
 type Toolset struct {
 	*tool.Set
 	cfg tool.Config
@@ -39,8 +39,8 @@ func New(cfg tool.Config) *Toolset {
 
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
-// meet finds the project of the call and the caller's name in it. It creates the project, the caller and the named
-// agents if necessary. It creates no agents in other projects.
+// meet finds the call's project and the caller's name in it. If necessary, it creates the project, the caller and the
+// other agents. It does not create agents in other projects.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -65,8 +65,8 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain converts structured content to what postal's functions return: the id, a message with three fields, or null.
-// See docs/tools.md, "postal".
+// Plain converts structured content to what the functions of postal return: an id, a message with three fields, or
+// null. See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

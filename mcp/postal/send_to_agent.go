@@ -49,11 +49,12 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	})
 }
 
-// maxKey is the maximum length in bytes of a msg_id that a caller can send. A msg_id in a file may be longer.
+// maxKey is the maximum length in bytes of a msg_id in a call. A msg_id in a file may be longer.
 const maxKey = 256
 
-// shownID returns the id that postal shows for a message: the sender's msg_id if there is one. For mail from another
-// domain it is the server's own id, because the server itself set the key. See docs/tools.md, "Sending".
+// shownID returns the id that postal shows for a message. This is the sender's msg_id if there is one, and otherwise
+// the server's own id. Mail from another domain also gets the server's own id, because the server itself has set the
+// key. See docs/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key

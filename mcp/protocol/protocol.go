@@ -12,8 +12,8 @@ import (
 // NewEra is the first revision of MCP without sessions. All earlier revisions belong to the old era.
 const NewEra = "2026-07-28"
 
-// IsStateless reports whether a revision belongs to the new era. Clients that specify no revision ("") belong to the
-// old era.
+// IsStateless reports whether a revision belongs to the new era. A client that does not specify a revision ("") belongs
+// to the old era.
 func IsStateless(revision string) bool { return revision >= NewEra }
 
 // HTTP headers used by MCP.
@@ -24,13 +24,13 @@ const (
 	NameHeader    = "Mcp-Name"
 )
 
-// HelloHeader contains the self-asserted part of tool.Caller as JSON. Bridges send this header on the socket.
+// HelloHeader contains the self-asserted part of tool.Caller as JSON. Bridges send it on the socket.
 const HelloHeader = "Mailtree-Hello"
 
-// FailureTrailer contains the reason if the server could not finish an answer that is not JSON.
+// FailureTrailer contains the reason if the server could not complete an answer that is not JSON.
 const FailureTrailer = "Mailtree-Failure"
 
-// AcceptBoth is the Accept header of a client that accepts both documents and streams.
+// AcceptBoth is the Accept header of a client that accepts JSON documents and event streams.
 const AcceptBoth = "application/json, text/event-stream"
 
 // Codes of JSON-RPC errors. This server defines CodeBusy and the codes after it. The standard defines the others.
@@ -44,12 +44,11 @@ const (
 	CodeBusy     = -32000
 	CodeDenied   = -32001
 	CodeNotFound = -32002 // the resource does not exist (old era; the new era uses CodeParams)
-	CodeHeaders  = -32020 // headers contradict the message
+	CodeHeaders  = -32020 // a header contradicts the message
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns the JSON-RPC error that answers the message with the given id. A nil id means that the message's id
-// is unknown.
+// Failure returns a JSON-RPC error as the answer to the message with the given id. The id is nil if it is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -1,4 +1,4 @@
-// Package resume stores on disk what an MCP session needs to continue after a restart of the server: the params of the
+// Package resume stores on disk what the server needs to continue an MCP session after a restart: the params of the
 // client's initialize request, and the session's subscriptions. Each session is a file in a Folder, with mode 0600 and
 // the session's id as its name:
 //
@@ -30,10 +30,11 @@ type Session struct {
 	URIs       []string        `json:"uris"`       // the resources that the session is subscribed to
 }
 
-// Lasts is how long an unused session is kept.
+// Lasts is how long a session is stored after its last use.
 const Lasts = 24 * time.Hour
 
-// The limits of one session. Larger sessions are not kept, so their clients must begin new ones.
+// The limits of a session. A session that exceeds them is not stored, so its client must begin a new session after a
+// restart.
 const (
 	maxURIs  = 256
 	maxBytes = 256 << 10
@@ -44,7 +45,7 @@ const (
 type Folder struct {
 	Dir  string // created when the first session is stored
 	Key  []byte // signs the ids, so that only this server can create them
-	Most int    // maximum number of kept sessions; the least recently used ones are dropped
+	Most int    // maximum number of stored sessions; the least recently used ones are dropped
 }
 
 // nonceLen is the length of the string that rand.Text returns.
@@ -70,8 +71,8 @@ func (f *Folder) made(id, owner string) bool {
 	return ok && plain && hmac.Equal([]byte(signature), []byte(f.sign(nonce, owner)))
 }
 
-// Load returns the stored session. If there is none, if it has been unused for Lasts, or if the id was not created for
-// this owner, ok is false.
+// Load returns a stored session. If there is no such session, if it has been unused for Lasts, or if its id was not
+// created for this owner, ok is false.
 func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	if f.Dir == "" || !f.made(id, owner) {
 		return s, false
@@ -85,8 +86,8 @@ func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Initialize != nil
 }
 
-// Save stores a session. If the session exceeds the limits, Save drops it instead. Save returns errors from the file
-// system.
+// Save stores a session. If the session exceeds the limits, Save removes it from the folder instead. Save returns
+// errors from the file system.
 func (f *Folder) Save(id string, s Session) error {
 	if f.Dir == "" {
 		return nil
@@ -108,8 +109,8 @@ func (f *Folder) Save(id string, s Session) error {
 	return tree.WriteFile(name, data)
 }
 
-// makeRoom drops the sessions that have been unused for Lasts, and then the least recently used sessions until there is
-// room for one more.
+// makeRoom drops all sessions that have been unused for Lasts. Then it drops the least recently used sessions until
+// there is room for one more.
 func (f *Folder) makeRoom() error {
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return err
@@ -136,7 +137,7 @@ func (f *Folder) makeRoom() error {
 	return nil
 }
 
-// Use records that a stored session has just been used. It ignores sessions that are not stored.
+// Use records that a stored session is in use. It does nothing if the session is not stored.
 func (f *Folder) Use(id string) {
 	if f.Dir != "" {
 		now := time.Now()
@@ -144,9 +145,9 @@ func (f *Folder) Use(id string) {
 	}
 }
 
-// Remove drops a session that has ended. The id must have been created by the server.
+// Remove removes a session that has ended. The id must come from NewID.
 func (f *Folder) Remove(id string) {
 	if f.Dir != "" {
-		_ = os.Remove(filepath.Join(f.Dir, id)) // a file that remains is dropped after Lasts
+		_ = os.Remove(filepath.Join(f.Dir, id)) // a file that remains is dropped once it has been unused for Lasts
 	}
 }

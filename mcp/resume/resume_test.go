@@ -18,7 +18,7 @@ func folder(t *testing.T) *Folder {
 
 var params = json.RawMessage(`{"protocolVersion":"2025-06-18"}`)
 
-// save stores a new session that was last used the given time ago.
+// save stores a new session whose last use was the given time ago.
 func save(t *testing.T, f *Folder, owner string, ago time.Duration) (id string) {
 	t.Helper()
 	id = f.NewID(owner)
@@ -37,7 +37,7 @@ func loads(f *Folder, id, owner string) bool {
 	return ok
 }
 
-// TestSession checks that a session is loaded as it was last saved, from a file that only its user may read.
+// TestSession checks that loading a session returns what was saved last, from a file that only its user may read.
 func TestSession(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -66,8 +66,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestOwner checks that an id is invalid if it was changed, if it belongs to another owner or if the key differs. A
-// path is never a valid id, even if it is signed.
+// TestOwner checks that an id is invalid if it has been changed, if it belongs to another owner or if the key differs.
+// A path must not be a valid id, even if it is signed.
 func TestOwner(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)
@@ -105,7 +105,7 @@ func TestOwner(t *testing.T) {
 }
 
 // TestRoom checks that sessions that have been unused for a day are dropped. If there are more than Most, the least
-// recently used ones are dropped too.
+// recently used ones must be dropped too.
 func TestRoom(t *testing.T) {
 	f := folder(t)
 	old := save(t, f, "me", Lasts+time.Minute)

@@ -6,10 +6,10 @@ import (
 	"strconv"
 )
 
-// maxPath is the maximum length of a path that fits in sun_path along with its terminating NUL.
+// maxPath is the maximum length in bytes of a path in sun_path, not counting the terminating NUL.
 const maxPath = 107
 
-// shorten returns a path to the socket that fits in a socket address. The path remains valid until done is called.
+// shorten returns a path to the socket that fits in a socket address. The result is valid until done is called.
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) <= maxPath {
 		return path, func() {}, nil

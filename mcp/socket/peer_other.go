@@ -7,7 +7,8 @@ import (
 	"net"
 )
 
-// Peer always returns an error, because this system cannot identify the user. As a result, every connection is refused.
+// Peer always returns an error, because this system cannot identify the user. The listener therefore refuses every
+// connection.
 func Peer(*net.UnixConn) (uid int, err error) {
 	return 0, errors.New("this system cannot identify the user of a connection")
 }

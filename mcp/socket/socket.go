@@ -2,12 +2,12 @@
 // connection.
 //
 // Listen replaces a stale socket that a killed server has left behind. It never replaces the socket of a live server,
-// because a listening server holds a lock. For server.sock, that is the store's lock. For a socket outside the store,
-// it is the file <path>.lock next to the socket. If a listener's socket is removed, Renew recreates it.
+// because a listening server holds a lock. For server.sock, this is the store's lock. For a socket outside the store,
+// it is the file <path>.lock next to the socket. If a listener's socket has been removed, Renew recreates it.
 //
-// A path in a socket address can be about a hundred bytes long. On Linux, longer paths work too, because they are
-// shortened with a file descriptor of their folder. On other systems, Listen returns an error that says what to do.
-// See docs/clients.md, "The socket, and other users".
+// A path in a socket address can be about a hundred bytes long. On Linux, longer paths work too: the package replaces
+// the path of the folder with a file descriptor. On other systems, Listen returns an error that says what to do. See
+// docs/clients.md, "The socket, and other users".
 package socket
 
 import (
@@ -24,15 +24,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections for each other user. The listener closes further connections
-// at once.
+// MaxGuestConns is the maximum number of open connections per user, except for the server's own user. The listener
+// closes further connections at once.
 const MaxGuestConns = 64
 
 // Config specifies where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // let other users connect: mode 0666 instead of 0600, and a lock next to the socket
-	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil means never
+	Open bool         // let other users connect: the mode is 0666 instead of 0600, and the lock is next to the socket
+	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil: never
 	Log  *slog.Logger // if nil, log lines are discarded
 }
 
@@ -44,7 +44,7 @@ type Listener struct {
 
 	place  sync.Mutex // held while the socket is created or removed
 	ln     net.Listener
-	id     fs.FileInfo // identifies ln's socket file
+	id     fs.FileInfo // identifies ln's socket on disk
 	closed bool
 
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ type Listener struct {
 	shut  bool      // AwaitIdle has returned nil
 }
 
-// Conn is a connection and the OS user at its other end, according to the kernel.
+// Conn is a connection, together with the OS user at its other end according to the kernel.
 type Conn struct {
 	net.Conn
 	UID  int
@@ -63,8 +63,8 @@ type Conn struct {
 }
 
 // Listen creates the socket. If the path is in the store, the caller must hold the store's lock. The caller must close
-// the listener, which removes the socket. Listen returns an error that says what to do if another server is listening
-// at the path, if another file is in the way, or if the path is too long for this system.
+// the listener, which removes the socket. Listen returns an error if another server is listening at the path, if a file
+// other than a socket is there, or if the path is too long for this system. The error says what to do.
 func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -138,9 +138,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew recreates the socket if it was removed or replaced, and logs this. Open connections stay open, and Accept
-// returns the new connections. If the listener is closed, Renew does nothing. It returns the same errors as Listen. In
-// case of an error, the listener and other programs' files are unchanged.
+// Renew recreates the socket if it has been removed or replaced, and logs this. Open connections stay open, and Accept
+// accepts the new socket's connections. If the listener is closed, Renew does nothing. It returns the same errors as
+// Listen. If it returns an error, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -151,19 +151,19 @@ func (l *Listener) Renew(ctx context.Context) error {
 	if err := l.listen(ctx); err != nil {
 		return err
 	}
-	old.Close() // only now, because Accept continues with l.ln
+	old.Close() // closed only now, so that Accept continues with l.ln
 	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
 	return nil
 }
 
-// stands reports whether the path still refers to this listener's socket. While the listener is open, no other file can
-// get the socket's inode.
+// stands reports whether the path still refers to this listener's socket. While the listener is open, the socket's
+// inode cannot be reused for another file.
 func (l *Listener) stands() bool {
 	fi, err := os.Lstat(l.cfg.Path)
 	return err == nil && os.SameFile(fi, l.id)
 }
 
-// clear removes a stale socket.
+// clear removes a stale socket, if there is one.
 func clear(ctx context.Context, path string) error {
 	fi, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +177,7 @@ func clear(ctx context.Context, path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("another server is listening on the socket %s: stop it, or choose another with SOCKET", path)
-	// This may be a timeout, a lack of descriptors or a full queue.
+	// The cause may be a timeout, a lack of descriptors or a full queue.
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
@@ -198,7 +198,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", short)
 }
 
-// plain returns err without the path, which may be a shortened one.
+// plain returns err without the path, which may have been shortened.
 func plain(err error) error {
 	var errno unix.Errno
 	if errors.As(err, &errno) {
@@ -207,8 +207,8 @@ func plain(err error) error {
 	return err
 }
 
-// Accept waits for the next connection and returns it as a *Conn. It closes connections from unidentified users, and
-// other users' connections beyond MaxGuestConns.
+// Accept waits for the next connection and returns it as a *Conn. It closes connections whose user cannot be
+// identified, and other users' connections beyond MaxGuestConns.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		ln := l.listening()
@@ -266,9 +266,9 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for that client
-// too. The caller must call leave once, when the client disconnects. If AwaitIdle has already returned nil, ok is
-// false.
+// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for this client
+// too. The caller must call leave exactly once, when the client disconnects. If AwaitIdle has already returned nil, ok
+// is false.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -282,9 +282,9 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil once no client has been connected for the duration d and the server is not busy. After that,
-// Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The time before the call does not
-// count, because clients that connected during that time may still be waiting for Accept.
+// AwaitIdle returns nil once no client has been connected and the server has not been busy for the duration d. From
+// then on, Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The duration begins no
+// earlier than the call, because clients that connected before the call may still be waiting for Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -302,8 +302,8 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns how much longer the listener must stay idle until it has been idle for d. If that time has passed, the
-// result is 0 or less, and Accept closes new connections from then on.
+// rest returns how much longer the listener must stay idle until it has been idle for d. If the result is 0 or less,
+// Accept closes all later connections.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -315,8 +315,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket unless another socket has taken its place. After that, no new clients can connect, but
-// clients that have already connected are still accepted.
+// Withdraw removes the socket, unless another socket has replaced it. No more clients can then connect, but Accept
+// still returns the connections of clients that have already connected.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -330,8 +330,7 @@ func (l *Listener) withdraw() {
 	}
 }
 
-// Close closes the listener, and removes the socket unless another socket has taken its place. Further calls do
-// nothing.
+// Close closes the listener, and removes the socket unless another socket has replaced it. Further calls do nothing.
 func (l *Listener) Close() error {
 	l.place.Lock()
 	defer l.place.Unlock()

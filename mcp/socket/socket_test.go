@@ -18,8 +18,8 @@ import (
 	"mailtree/fixtures/guesttest"
 )
 
-// TestMain also lets the test binary act as another user's process. That process connects SOCKET_GUEST times, prints
-// how many connections were accepted, and waits until its input ends.
+// TestMain also lets the test binary act as another user's process. This process connects SOCKET_GUEST times, prints
+// how many connections the listener has accepted, and waits until its input ends.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
 		in := 0
@@ -50,7 +50,7 @@ func listen(t *testing.T, cfg Config) *Listener {
 	return l
 }
 
-// greet accepts connections until the listener is closed, and sends one byte on each connection.
+// greet accepts connections until the listener is closed, and sends one byte to each client.
 func greet(l *Listener) chan *Conn {
 	all := make(chan *Conn, 1000)
 	go func() {
@@ -67,8 +67,8 @@ func greet(l *Listener) chan *Conn {
 	return all
 }
 
-// TestWithdraw checks that clients that connected before Withdraw are still accepted, and that no client can connect
-// afterwards.
+// TestWithdraw checks that Accept still returns clients that connected before Withdraw, and that no client can connect
+// after it.
 func TestWithdraw(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := listen(t, Config{Path: path})
@@ -99,7 +99,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave leaves a stale socket behind, as a killed server does.
+// leave leaves a stale socket, like a killed server.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -115,7 +115,7 @@ func TestListen(t *testing.T) {
 		name   string
 		before func(t *testing.T, path string)
 		open   bool
-		want   string // expected in the error; "" if there is none
+		want   string // expected in the error; "": no error
 	}{
 		{"new", func(*testing.T, string) {}, false, ""},
 		{"open", func(*testing.T, string) {}, true, ""},
@@ -178,7 +178,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestReplaced checks that a listener does not remove a socket that has replaced its own.
+// TestReplaced checks that a listener does not remove another socket that has replaced its own.
 func TestReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	l := listen(t, Config{Path: path})
@@ -192,7 +192,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestLongPath checks that a path that is too long for a socket address works on Linux. On other systems, the refusal
+// TestLongPath checks that a path that is too long for a socket address works on Linux. On other systems, the error
 // must say what to do.
 func TestLongPath(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long/", 40))
@@ -244,7 +244,7 @@ func TestAwaitIdle(t *testing.T) {
 	}
 	(<-conns).Close()
 	c.Close()
-	c.Close() // the second Close of c is not counted
+	c.Close() // closing c again must not count
 	busy.Store(true)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -260,8 +260,8 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
-// TestAwaitIdleOfLateStart checks that clients that connected while the server was starting are served, regardless of
-// how long the start took.
+// TestAwaitIdleOfLateStart checks that clients that connect while the server is starting are served, no matter how long
+// the start takes.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,14 +281,14 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 	}
 	defer c.Close()
 	const idle = time.Minute
-	l.since = time.Now().Add(-idle) // as if the start had taken that long
+	l.since = time.Now().Add(-idle) // as if the start had taken as long as idle
 	if err := l.AwaitIdle(ctx, idle); err == nil {
 		t.Error("idle although a client is connected")
 	}
 }
 
-// TestGuests checks that the kernel distinguishes another user's process from ours, and that another user cannot have
-// more than MaxGuestConns connections.
+// TestGuests checks that the listener identifies another user's process, and that another user cannot have more than
+// MaxGuestConns connections.
 func TestGuests(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: running as two users needs root")
@@ -327,14 +327,14 @@ func TestGuests(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestRenew checks that a listener recreates a removed or replaced socket unless that would affect another program's
-// file. Open connections stay open.
+// TestRenew checks that a listener recreates its socket if it has been removed or replaced, unless that would affect
+// another program's file. Open connections must stay open.
 func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // expected in the error; "" if there is none
-		kept bool   // the original socket stays
+		want string // expected in the error; "": no error
+		kept bool   // the original socket must remain
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},
 		{"removed", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "", false},
@@ -366,7 +366,7 @@ func TestRenew(t *testing.T) {
 				check(t, err)
 				tt.do(t, path)
 				before, _ := os.Lstat(path)
-				for range 2 { // the second call has the same result
+				for range 2 { // calling Renew again must have the same result
 					err := l.Renew(t.Context())
 					after, gone := os.Lstat(path)
 					switch {
@@ -405,7 +405,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestUnsure checks that a socket that may be live is not replaced.
+// TestUnsure checks that a socket is not replaced if it may belong to a live server.
 func TestUnsure(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s.sock")
 	greet(listen(t, Config{Path: path}))

@@ -3,18 +3,19 @@
 // on unchanged.
 //
 //   - It supports both protocol eras and recognizes the era from the message. The server keeps no session. Each request
-//     is one POST, with the revision named in the message (2026-07-28 and later) or agreed on in initialize.
-//     If a client belongs to the older era, the bridge keeps its subscriptions, as subscriptions of the newer era.
-//   - Piped input is handled in order. The next line waits for the answer to the previous one, but for no more than two
-//     seconds. It does not wait for calls that ask to wait (wait_seconds, wait_reply_seconds), which run in parallel.
-//   - When the server ends, the bridge finds or starts the next one, repeats the client's subscriptions, and tells
+//     is one POST, with the revision that the message specifies (2026-07-28 and later) or that was agreed on in
+//     initialize. For a client of the older era, the bridge keeps subscriptions of the newer era.
+//   - Piped input is handled in order. The bridge handles the next line once the previous one has been answered, or
+//     after two seconds. It does not wait for calls that ask to wait for mail (wait_seconds, wait_reply_seconds),
+//     which run in parallel.
+//   - When the server exits, the bridge finds or starts the next one, repeats the client's subscriptions, and notifies
 //     subscribers that their resources may have changed. It repeats a request in progress if repeating is safe: the
 //     request had not reached the server, or it only reads. It answers other requests with an error that explains this.
 //   - If a line is too long or is not a JSON-RPC message, the bridge answers with an error (-32700 or -32600, id null)
 //     and continues. At the end, Run returns an error.
-//   - When the input ends, the bridge answers the requests in progress and ends. A client's requests stop waiting for
-//     mail then, because the client is about to end. Piped requests, without a handshake, still wait. When no process
-//     reads the output anymore, the bridge cancels all requests and ends, whether or not the input has ended.
+//   - When the input ends, the bridge answers the requests in progress and exits. A client's requests then stop waiting
+//     for mail, because the client is about to exit. Piped requests, which come without a handshake, keep waiting. When
+//     no process reads the output anymore, the bridge cancels all requests and exits, even if the input has not ended.
 package stdio
 
 import (
@@ -36,12 +37,12 @@ import (
 
 // Defaults and limits.
 const (
-	DefaultMaxLine  = 12 << 20              // maximum bytes of a line, as for a request over HTTP
+	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, as for a request over HTTP
 	maxUnderWay     = 256                   // maximum number of requests in progress
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
-	lastWait        = time.Second           // how long a client's calls may still wait for mail after the input has ended
-	DefaultPatience = 2 * time.Second       // how long another process may take to start the next server
-	lookAgain       = 50 * time.Millisecond // interval between checks for a server
+	lastWait        = time.Second           // how long a client's calls keep waiting for mail after the input has ended
+	DefaultPatience = 2 * time.Second       // how long the bridge waits for another process to start the next server
+	lookAgain       = 50 * time.Millisecond // interval between attempts to find a server
 )
 
 // Config configures a bridge. In, Out, Toolset and Dial are required.
@@ -49,9 +50,9 @@ type Config struct {
 	In      io.Reader
 	Out     io.Writer
 	Toolset string
-	Hello   tool.Caller // the caller's description of itself for the server
+	Hello   tool.Caller // what the caller tells the server about itself
 	Version string      // this program's version; clients get a notice if the server's version is older
-	// Dial connects to the store's server. If start is true and no server is running, Dial may start one and wait for
+	// Dial connects to the store's server. If no server is running and start is true, Dial may start one and wait for
 	// it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
 	MaxLine  int           // bytes; 0 means DefaultMaxLine
@@ -83,7 +84,7 @@ type bridge struct {
 }
 
 // Run passes messages between the client and the server until the input ends or ctx is done. It returns an error if
-// some lines were not messages, or if no server can be used at the start.
+// some lines were not messages, or if it cannot reach a usable server at the start.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.MaxLine == 0 {
 		cfg.MaxLine = DefaultMaxLine
@@ -106,8 +107,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// Here, a new connection for each request costs little, and a failure to connect proves that the server
-		// received nothing.
+		// On a Unix socket, a new connection for each request costs little. If the connection fails, the server has
+		// certainly not received the request.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
 	}}
@@ -126,7 +127,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// pump reads lines until the input ends, and then waits for the answers.
+// pump handles the lines until the input ends, and then waits for the answers.
 func (b *bridge) pump(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -180,7 +181,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict returns the error that Run returns after the input has ended.
+// verdict returns the error that Run must return after the input has ended. The parameter err is what ended it.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -197,7 +198,7 @@ func (b *bridge) verdict(err error) error {
 // line is one line of input. If the line did not end with a newline, err is set.
 type line struct {
 	text []byte
-	long bool // the line was longer than allowed; text is empty
+	long bool // the line was too long; text is empty
 	err  error
 }
 
@@ -218,7 +219,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine starts to handle a line.
+// takeLine begins to handle a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:
@@ -235,8 +236,8 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // dropped, because it concerns a session, and servers keep no sessions for bridges
-	case m.method == "initialize": // in order, because later messages depend on it
+	case !m.asks(): // dropped: it concerns a session, and the server keeps no session for a bridge
+	case m.method == "initialize": // handled in order, because later messages depend on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":
 		ctx, done := b.beginCall(listening, m)
@@ -287,10 +288,10 @@ func (b *bridge) cancel(m *message) {
 	}
 }
 
-// errInputEnded is the cancellation cause of calls that are waiting for mail when the input ends.
+// errInputEnded is the cancellation cause of calls that are still waiting for mail after the input has ended.
 var errInputEnded = errors.New("the input has ended, so this call stopped waiting for mail")
 
-// endWaits cancels a client's calls that are waiting for mail. Piped calls keep waiting.
+// endWaits stops a client's calls from waiting for mail. Piped calls keep waiting.
 func (b *bridge) endWaits() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -301,8 +302,8 @@ func (b *bridge) endWaits() {
 	}
 }
 
-// beginCall registers a request. If too many requests are in progress, it answers with an error and returns a nil
-// context.
+// beginCall registers a request. If too many requests are in progress, beginCall answers the request with an error and
+// returns a nil context.
 func (b *bridge) beginCall(ctx context.Context, m *message) (context.Context, func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -20,8 +20,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestAnsweredAtTheEnd checks that a subscription that a server accepts while it is ending also works on the next
-// server, even if the bridge has moved to that server before the answer arrives.
+// TestAnsweredAtTheEnd checks that a subscription that a server accepts while it is stopping also works on the next
+// server. This must be true even if the bridge has moved to that server before the answer arrives.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "resources/subscribe"} {
@@ -60,7 +60,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens checks that a client is notified about changes from the moment its subscription is answered.
+// TestStreamOpens checks that a client is notified about every change that follows the answer to its subscription.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -73,7 +73,7 @@ func TestStreamOpens(t *testing.T) {
 		c.hear(update, inbox)
 		w.kill()
 		w.start()
-		c.hear(update, inbox) // the resource may have changed in the meantime
+		c.hear(update, inbox) // notifies the client that the resource may have changed in the meantime
 		drain(c.out)
 	}
 	if err := c.finish(); err != nil {
@@ -81,8 +81,8 @@ func TestStreamOpens(t *testing.T) {
 	}
 }
 
-// TestEndWhileStreamOpens checks that a bridge that is being ended does not wait for a server that accepts the
-// handshake and then sends nothing more.
+// TestEndWhileStreamOpens checks that a bridge that is told to exit does not wait for a server that accepts a
+// connection but never answers.
 func TestEndWhileStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -112,8 +112,8 @@ func TestEndWhileStreamOpens(t *testing.T) {
 	}
 }
 
-// TestListen checks that a subscription of the newer era continues across servers. The client sees the subscription
-// begin only once, and does not see it end.
+// TestListen checks that a subscription of the newer era continues on the next server. The client must be notified only
+// once that the subscription has begun, and never that it has ended.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(w *world){"stopped": (*world).stop, "killed": (*world).kill} {
@@ -153,8 +153,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing checks that a subscription to something that this server does not report is answered at once,
-// and that the bridge keeps its link to the server.
+// TestListenToNothing checks that a subscription to something that the server does not report is answered at once, and
+// that the bridge keeps its link to the server.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
@@ -172,8 +172,8 @@ func TestListenToNothing(t *testing.T) {
 	}
 }
 
-// TestLostAnswer checks what happens if the server handles a call and dies before it answers. A call that only reads is
-// repeated. For other calls, the error says that the outcome is unknown. Nothing is done twice.
+// TestLostAnswer checks what happens if the server handles a call but dies before it answers. The bridge must repeat a
+// call that only reads. For other calls, the error must say that the outcome is unknown. Nothing may be done twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
@@ -213,8 +213,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestNotReached checks that a call that reached no server is sent once to the next server, regardless of what the
-// call does.
+// TestNotReached checks that a call that has not reached any server is sent to the next server once, whether or not the
+// call writes.
 func TestNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -232,7 +232,7 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestCancel checks that a canceled request ends, in both protocol eras.
+// TestCancel checks that a request ends when the client cancels it, in both protocol eras.
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	for _, session := range []bool{false, true} {
@@ -245,13 +245,13 @@ func TestCancel(t *testing.T) {
 		}
 		c.send(call("1", "check_my_messages", `{"project_key":"/p","agent_name":"Ann","unread_only":true,"wait_seconds":50}`, m))
 		c.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
-		if err := c.finish(); err != nil { // finish would wait if the call were still in progress
+		if err := c.finish(); err != nil { // finish would wait for a call that is still in progress
 			t.Error(err)
 		}
 	}
 }
 
-// TestRefused checks that the reason is passed on if a server refuses this client, and that no other server is tried.
+// TestRefused checks that the bridge passes on the reason if a server refuses it, and does not try another server.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -307,8 +307,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestProgress checks that a call with a progress token may wait for a long time. Its client receives signs of life,
-// and the answer exactly once.
+// TestProgress checks that a call with a progress token may wait for a long time. Meanwhile, the client must get
+// notifications, and then the answer exactly once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

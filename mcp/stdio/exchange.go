@@ -15,15 +15,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call that the server may or may not have completed.
+// unknownOutcome is the error for a call if it is unknown whether the server completed the call.
 const unknownOutcome = "the server exited while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key is safe to send again: it is delivered once)"
 
 // tries is the maximum number of times that a request is sent.
 const tries = 5
 
-// exchange sends a message to the server and writes the answer if there is one. If the server ends, and it is safe to
-// repeat the message, exchange sends it to the next server.
+// exchange sends a message to the server and writes the answer, if there is one. If the server exits, and it is safe to
+// repeat the message, exchange sends the message to the next server.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -43,7 +43,7 @@ func (b *bridge) exchange(ctx context.Context, m *message) {
 	}
 }
 
-// once sends a message to one server. If again is true, it is safe to send the message again.
+// once sends a message to one server. If again is true, the message may be sent again.
 func (b *bridge) once(ctx context.Context, l *link, m *message) (again bool, err error) {
 	res, err := b.post(ctx, m)
 	if err == nil {
@@ -114,7 +114,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	return nil
 }
 
-// begin stores the revision that the server and a client of the older era have agreed on.
+// begin stores the revision that the server has agreed on with a client of the older era.
 func (b *bridge) begin(answer []byte) {
 	var a struct {
 		Result struct {
@@ -128,9 +128,9 @@ func (b *bridge) begin(answer []byte) {
 	}
 }
 
-// subscribe opens a newer-era subscription on behalf of a client of the older era, unless the client is already
-// subscribed to the resource. It returns once the subscription has begun or failed. If it has failed, the server also
-// refuses the client's own request.
+// subscribe opens a newer-era subscription on behalf of an older-era client, unless the client is already subscribed to
+// the resource. It returns once the subscription has begun or failed. If it has failed, the server will refuse the
+// client's own request too.
 func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
@@ -174,7 +174,7 @@ func (b *bridge) unsubscribe(uri string) {
 	}
 }
 
-// listenTo returns the request for one of the bridge's own subscriptions.
+// listenTo returns the request that opens one of the bridge's own subscriptions.
 func listenTo(uri string) *message {
 	const meta = `{"io.modelcontextprotocol/protocolVersion":"` + protocol.NewEra + `",` +
 		`"io.modelcontextprotocol/clientInfo":{"name":"mailtree stdio","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
@@ -187,9 +187,9 @@ func listenTo(uri string) *message {
 	return m
 }
 
-// listen serves a newer-era subscription across restarts of the server, until ctx is done or a server refuses the
-// subscription. It calls say with each message that the client should receive. If no server is available before the
-// subscription has begun, listen returns an error.
+// listen keeps a newer-era subscription open across restarts of the server, until ctx is done or a server refuses the
+// subscription. It passes each message for the client to say. If no server is available before the subscription has
+// begun, listen returns an error.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
 		l, err := b.connect(ctx, !begun)
@@ -202,14 +202,15 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 		if b.hear(ctx, m, &begun, say) {
 			return nil
 		}
-		l.end() // the subscription ends when its server ends
+		l.end() // the server must have stopped, because it ended the subscription
 		<-l.down
 	}
 	return nil
 }
 
-// hear passes on the messages that one server sends. It returns true if the server has refused the subscription or
-// the client needs nothing more. The parameter begun says whether the client knows that the subscription has begun.
+// hear passes on the messages from one server. It returns true if the server has refused the subscription, or if
+// nothing more will follow for the client. The parameter begun says whether the client has been notified that the
+// subscription has begun.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
 	if err != nil {
@@ -245,8 +246,7 @@ func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *
 	return over || ctx.Err() != nil
 }
 
-// updatedLine returns the notification that a resource may have changed, in the form that newer-era subscriptions
-// use.
+// updatedLine returns the notification that a resource may have changed, in the newer era's form.
 func updatedLine(uri string, id json.RawMessage) []byte {
 	meta := `{"io.modelcontextprotocol/subscriptionId":` + string(id) + `}`
 	params := `{"_meta":` + meta + `,"uri":` + string(tool.Encode(uri)) + `}`
@@ -296,7 +296,7 @@ func (b *bridge) askHints(ctx context.Context) map[string]bool {
 	return hints
 }
 
-// events calls each with the data of every event in the stream. It stops when each returns false or the stream ends.
+// events calls each with the data of every event in the stream, until each returns false or the stream ends.
 func events(r io.Reader, each func(data []byte) bool) error {
 	b := bufio.NewReader(r)
 	var data []byte

@@ -14,7 +14,7 @@ import (
 )
 
 // TestEOF checks that requests that are in progress when the input ends are still answered. From then on, a client's
-// calls no longer wait for mail or receive any. Piped calls still do.
+// calls must neither wait for mail nor receive any. Piped calls must still wait.
 func TestEOF(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -35,7 +35,7 @@ func TestEOF(t *testing.T) {
 		}
 		c.send(wait)
 		c.send(call("2", "whois", `{"project_key":"/p","agent_name":"Ann"}`, tt.meta))
-		c.hear(`"id":2`) // the long poll does not delay other calls
+		c.hear(`"id":2`) // the long poll must not delay other calls
 		ended := make(chan error, 1)
 		go func() { ended <- c.finish() }()
 		if !tt.waits {
@@ -43,7 +43,7 @@ func TestEOF(t *testing.T) {
 			if err := <-ended; err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			await(t, func() bool { return w.posts.Load() == 0 }) // the server has noticed that the bridge has ended
+			await(t, func() bool { return w.posts.Load() == 0 }) // the server has seen the bridge exit
 		}
 		if _, err := w.project().Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Ann"}, Subject: "at last"}); err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestEOF(t *testing.T) {
 	}
 }
 
-// TestUnread checks that requests in progress are canceled and the bridge ends when no process is reading the output
+// TestUnread checks that the bridge cancels the requests in progress and exits when no process reads its output
 // anymore, whether or not the input has ended.
 func TestUnread(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestUnread(t *testing.T) {
 		defer out.Close()
 		c := w.bridge(func(cfg *Config) { cfg.Out = out })
 		c.send(tt.lines...)
-		if len(tt.lines) > 1 { // wait until the handshake has been answered and the batch has been sent
+		if len(tt.lines) > 1 { // wait until the handshake has been answered and the batch has reached the server
 			if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +109,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines checks the answer to each line, the order of the answers, and how the bridge ends.
+// TestLines checks the answer to each line, the order of the answers, and the error with which the bridge exits.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
@@ -140,7 +140,7 @@ func TestLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // answers may be slow
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // allow for slow answers
 			if _, err := io.WriteString(c.in, tt.in); err != nil {
 				t.Fatal(err)
 			}

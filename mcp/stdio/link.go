@@ -14,18 +14,18 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server. It lasts from the moment the bridge finds the server until the server ends.
-// During this time, the server keeps a request from the bridge open (GET …/hold). This keeps a background server
-// running, and lets each side notice when the other one ends.
+// link is a connection to a server. It lasts from the time when the bridge finds the server until the server exits.
+// During this time, the server keeps a request from the bridge open (GET …/hold). This request keeps a background
+// server running, and lets each side notice when the other one exits.
 type link struct {
-	down chan struct{} // closed when the server has ended
-	lost time.Time     // when the server ended; may be read only after down is closed
+	down chan struct{} // closed when the server has exited
+	lost time.Time     // when the server exited; may be read only after down is closed
 	end  context.CancelFunc
 }
 
-// connect returns the link. If there is none, it creates one. If start is true, connect starts a server if none is
-// running, but first gives other processes time to start one. If start is false, connect does not start a server. The
-// text of its errors is meant for the client.
+// connect returns the current link, or creates one if there is none. If start is true and no server is running, connect
+// starts a server, but first gives other processes time to start one. If start is false, connect does not start a
+// server. The text of its errors is written for the client to see.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -52,7 +52,8 @@ func (b *bridge) current() *link {
 	return b.link
 }
 
-// open creates a link. If start is true, open tries several times, unless the server refuses this user or toolset.
+// open creates a link. If start is true, open retries several times, but not if the server refuses this user or
+// toolset.
 func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	for try := 0; ; try++ {
 		if start {
@@ -60,7 +61,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 			if err != nil {
 				return nil, err
 			}
-			c.Close() // this was only a test; the transport creates its own connections
+			c.Close() // only a check; the transport opens its own connections
 		}
 		l, err := b.hold(ctx)
 		if err == nil {
@@ -73,18 +74,18 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 		if errors.As(err, &no) || !start || try >= 5 {
 			return nil, err
 		}
-		if !pause(ctx) { // the server has just ended
+		if !pause(ctx) { // the server has just exited
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// refused is a refusal in the server's own words.
+// refused is the server's refusal, in the server's own words.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }
 
-// hold asks the server to keep running, and returns the link.
+// hold opens the request that keeps the server running, and returns the link.
 func (b *bridge) hold(ctx context.Context) (*link, error) {
 	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -106,7 +107,7 @@ func (b *bridge) hold(ctx context.Context) (*link, error) {
 	}
 	l := &link{down: make(chan struct{}), end: cancel}
 	go func() {
-		_, _ = io.Copy(io.Discard, res.Body) // until the server ends or cancel is called
+		_, _ = io.Copy(io.Discard, res.Body) // until the server exits or cancel is called
 		res.Body.Close()
 		l.lost = time.Now()
 		close(l.down)
@@ -123,8 +124,8 @@ func (l *link) up() bool {
 	}
 }
 
-// keep looks for a new server whenever a server has ended, but does not start one. This way, a client that only waits
-// for notifications gets them again once another process has started a server. Only requests start a server.
+// keep looks for a new server after a server has exited, but does not start one. A client that only waits for
+// notifications therefore gets them again once another process has started a server. Only requests start a server.
 func (b *bridge) keep(ctx context.Context) {
 	for {
 		select {
@@ -161,7 +162,7 @@ func (b *bridge) do(ctx context.Context, method, what string, body []byte, h htt
 	return b.client.Do(r)
 }
 
-// pause waits a moment. It returns false if ctx is done.
+// pause waits for a short time. It returns false if ctx is done.
 func pause(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():

@@ -17,10 +17,10 @@ type message struct {
 	raw     []byte
 	id      json.RawMessage // id of a request or an answer; nil if it has none
 	method  string          // "" in answers and batches
-	version string          // the revision named in the message; "" if there is none
+	version string          // the revision that the message specifies; "" if there is none
 	cancels string          // in a notifications/cancelled: id of the request to cancel, as JSON
-	tool    string          // tool of a tools/call
-	waits   bool            // a tools/call that asks to wait for mail, or a batch containing one
+	tool    string          // the tool that a tools/call calls
+	waits   bool            // the message is a tools/call that asks to wait for mail, or a batch that contains one
 	batch   bool            // a batch of revision 2025-03-26
 	uris    []string        // URIs of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
@@ -31,7 +31,7 @@ type envelope struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
-	Tool   json.RawMessage `json:"tool"` // set in a call without an envelope
+	Tool   json.RawMessage `json:"tool"` // set in a call that has no envelope
 }
 
 // isEmpty reports whether the envelope has none of the fields of a message.
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject lists the things that a newer-era client subscribes to, or those of them that the server accepts.
+// subject lists the notifications that a newer-era client requests, or those that the server has accepted.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -61,10 +61,10 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether the subject contains anything at all. A subscription to nothing is answered at once.
+// any reports whether the subscription covers anything. The server answers a subscription to nothing at once.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
-// params returns the params of a message. Errors in the params are left for the server to report.
+// params returns the params of a message. It ignores errors, because the server reports them.
 func (e *envelope) params() (p params) {
 	_ = json.Unmarshal(e.Params, &p)
 	return p
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request or a batch. A message without an id is also a request, as in a bare
-// POST, unless the method names a notification.
+// asks reports whether the message is a request or a batch. A message without an id counts as a request too, as in a
+// bare POST, unless its method is a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
@@ -132,8 +132,8 @@ func (m *message) asks() bool {
 // stateless reports whether the message belongs to the newer era, which has no sessions.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure returns the answer that the bridge gives to m if the server gives none. For a tool call, the answer is a
-// tool error, because models can correct only errors that they see.
+// failure returns the bridge's own answer to m, for use if there is no answer from the server. For a tool call, the
+// answer is a tool error, because models can correct only errors that they see.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)
@@ -163,8 +163,8 @@ func (m *message) failure(text string) []byte {
 	}{"2.0", m.id, r})
 }
 
-// withID sets the id of an error that the server sent without one. This is possible because the bridge knows which
-// request the error answers.
+// withID adds the id to an error that the server sent without one. The bridge can do so, because it knows which request
+// the error answers.
 func withID(data []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if id == nil || json.Unmarshal(data, &m) != nil || m["error"] == nil || string(m["id"]) != "null" {

@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// untilUnread calls gone once no process is reading the output anymore, if this can be detected. It returns after
-// that call or when ctx is done. A client that has died closes its end, and the mail that it was waiting for must
+// untilUnread calls gone once no process reads the output anymore, if the system can detect this. It returns after that
+// call or when ctx is done. When a client dies, its end of the output closes, and the mail that it was waiting for must
 // stay in the mailbox.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {
 		return
 	}
-	r, w, err := os.Pipe() // closing w ends the wait
+	r, w, err := os.Pipe() // closing w ends the wait below
 	if err != nil {
 		b.log.Warn("stdio: cannot determine whether the output is still being read", "error", err)
 		return

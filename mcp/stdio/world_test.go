@@ -31,21 +31,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a store whose server is started and ended during the test.
+// world is a store whose server starts and stops during the test.
 type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Bool  // the next POST is handled, but the server dies before answering it
+	cut   atomic.Bool  // the server handles the next POST, but dies before answering it
 	holds atomic.Int32 // number of hold requests that the servers have received
 	posts atomic.Int32 // number of POSTs that servers are handling
-	late  atomic.Value // method whose answer is delayed until freed is closed
+	late  atomic.Value // the server delays its answer to this method until freed is closed
 	freed chan struct{}
-	slow  atomic.Bool  // subscriptions open slowly
-	mute  atomic.Bool  // subscriptions do not open
-	muted atomic.Int32 // number of subscriptions that did not open
+	slow  atomic.Bool  // the server opens subscriptions slowly
+	mute  atomic.Bool  // the server does not open subscriptions
+	muted atomic.Int32 // number of subscriptions that the server did not open
 
-	version string // version of the servers; "" means devel
+	version string // the servers' version; "" means devel
 
 	mu     sync.Mutex
 	server *http.Server // nil if no server is running
@@ -117,7 +117,7 @@ func (w *world) start() {
 	w.server, w.end = srv, func() { cancel(); wg.Wait() }
 }
 
-// answerLate handles a request but delays the first answer to the given method until freed is closed.
+// answerLate handles a request, but delays the first answer to the given method until freed is closed.
 func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
 	if !w.asks(r, method) || !w.late.CompareAndSwap(method, "") {
 		inner.ServeHTTP(rw, r)
@@ -141,7 +141,7 @@ func (w *world) asks(r *http.Request, method string) bool {
 	return bytes.Contains(body, []byte(`"method":"`+method+`"`))
 }
 
-// take removes the running server from the world so that the caller can end it.
+// take removes the running server from the world, so that the caller can stop it.
 func (w *world) take() (*http.Server, func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +150,7 @@ func (w *world) take() (*http.Server, func()) {
 	return srv, end
 }
 
-// kill ends the server and breaks every connection.
+// kill stops the server and breaks all connections.
 func (w *world) kill() {
 	if srv, end := w.take(); srv != nil {
 		srv.Close()
@@ -158,7 +158,7 @@ func (w *world) kill() {
 	}
 }
 
-// stop ends the server the way the program does.
+// stop stops the server the way the program does.
 func (w *world) stop() {
 	if srv, end := w.take(); srv != nil {
 		end2 := make(chan struct{})
@@ -168,7 +168,7 @@ func (w *world) stop() {
 	}
 }
 
-// dial is the Dial function of the bridges.
+// dial is Config.Dial of the bridges.
 func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
 	c, err := socket.Dial(ctx, w.path)
 	if err == nil || !start {
@@ -195,7 +195,7 @@ type client struct {
 	done chan error
 }
 
-// bridge starts a bridge, which in turn starts the server.
+// bridge starts a bridge, which then starts the server.
 func (w *world) bridge(change ...func(*Config)) *client {
 	w.t.Helper()
 	inR, inW := io.Pipe()
@@ -235,7 +235,7 @@ func (c *client) send(lines ...string) {
 	}
 }
 
-// hear reads lines until one contains all of the wanted texts. It returns this line and the earlier ones.
+// hear reads lines until a line contains all wanted texts. It returns that line and the lines before it.
 func (c *client) hear(want ...string) (line string, before []string) {
 	c.t.Helper()
 	late := time.After(60 * time.Second)
@@ -259,7 +259,7 @@ func (c *client) hear(want ...string) (line string, before []string) {
 	}
 }
 
-// finish ends the input and returns the result of Run.
+// finish closes the input and returns the result of Run.
 func (c *client) finish() error {
 	c.t.Helper()
 	c.in.Close()
@@ -281,15 +281,15 @@ const (
 	update = `"method":"notifications/resources/updated"`
 )
 
-// call returns a tools/call message. For the newer era, m is ","+meta.
+// call returns a tools/call message. Pass ","+meta as m for a message of the newer era.
 func call(id, tool, args, m string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + args + m + `}}`
 }
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession checks that a client of the older era keeps its subscriptions, regardless of how the server ends and
-// which process starts the next one.
+// TestSession checks that an older-era client keeps its subscriptions, no matter how the server ends and which process
+// starts the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]func(w *world){
@@ -308,7 +308,7 @@ func TestSession(t *testing.T) {
 			for round := range 2 {
 				heard := func() {
 					t.Helper()
-					for found := false; !found; { // the server may not have determined its position yet
+					for found := false; !found; { // repeat it until Run has determined its position
 						c.send(call("2", "send_message", toAnn, ""))
 						line, before := c.hear(`"id":2,"result"`)
 						if strings.Contains(line, `"isError":true`) {
@@ -323,7 +323,7 @@ func TestSession(t *testing.T) {
 				drain(c.out)
 				restart(w)
 				if name == "started by another" {
-					c.hear(update, inbox) // the resource may have changed in the meantime; the client need not send anything
+					c.hear(update, inbox) // the client is notified, although it has sent nothing
 				}
 			}
 			c.send(call("3", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
@@ -338,7 +338,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// drain returns the lines that are available without waiting.
+// drain returns the lines that are already available.
 func drain(out chan string) (all []string) {
 	for {
 		select {
@@ -350,7 +350,7 @@ func drain(out chan string) (all []string) {
 	}
 }
 
-// await polls until a condition holds.
+// await waits until a condition is true.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
 	waits.Until(t, "the awaited condition holds", ok)

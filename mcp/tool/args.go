@@ -11,11 +11,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the raw arguments of one call, the arguments that the tool declares (in), and the errors found so far,
-// joined (err).
+// args contains the raw arguments of one call, the arguments that the tool declares (in), and all errors found so far,
+// joined into one (err).
 //
-// Models may write a single string for a list, a list as a JSON string, "true" for true, "20" for 20, or "" for an
-// argument that they omit. The into method accepts such a value if its meaning is unambiguous.
+// Models may write a string instead of a list, a list as a JSON string, "true" instead of true, "20" instead of 20, or
+// "" for an argument that they want to omit. The into method accepts such a value if its meaning is unambiguous.
 type args struct {
 	raw map[string]json.RawMessage
 	in  []Arg
@@ -53,8 +53,8 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 // has reports whether the argument was given with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
-// repeatedKey returns the first key that appears twice in a JSON object. It ignores keys in nested values. The data
-// must be valid JSON. To handle arguments of up to 8 MiB, repeatedKey reads each byte once and copies only the keys.
+// repeatedKey returns the first key that appears twice in a JSON object, not counting nested objects. The data must be
+// valid JSON. Arguments can be up to 8 MiB long, so repeatedKey reads each byte once and copies only the keys.
 func repeatedKey(data []byte) (key string, ok bool) {
 	seen, depth, atKey := map[string]bool{}, 0, false
 	for i := 0; i < len(data); i++ {
@@ -90,7 +90,7 @@ func repeatedKey(data []byte) (key string, ok bool) {
 }
 
 // checkNames records an error if the call passes an unknown argument or lacks a required one. The error lists all such
-// arguments and, for each unknown one, the argument that the caller probably meant.
+// arguments. For each unknown argument, it suggests the one that the caller probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {
@@ -136,11 +136,12 @@ func (a *args) absent(names []string) string {
 	return "Arguments are missing: " + strings.Join(meant, "; ") + "."
 }
 
-// mostStrange is the maximum number of unknown arguments listed in a refusal. A call may contain a million of them.
+// mostStrange is the maximum number of unknown arguments that a refusal lists, because a call may contain a million of
+// them.
 const mostStrange = 20
 
-// unknown returns a sentence that lists up to mostStrange unknown arguments. The result near contains the arguments
-// that the caller probably meant.
+// unknown returns a sentence that lists up to mostStrange unknown arguments, and the arguments that the caller probably
+// meant.
 func (a *args) unknown(tool string, strange []string) (text string, near []string) {
 	var quoted, hints []string
 	more := len(strange) - mostStrange
@@ -181,7 +182,7 @@ func (a *args) unknown(tool string, strange []string) (text string, near []strin
 	return text + "It takes " + strings.Join(names, ", ") + ".", near
 }
 
-// sample returns an example object that contains the first argument.
+// sample returns a JSON object with an example of the first argument.
 func sample(in []Arg) string {
 	if len(in) == 0 {
 		return "{}"

@@ -24,7 +24,7 @@ type testRequest struct {
 	Cursor     int64     `json:"cursor,omitempty" example:"12" as:"cursor"`
 }
 
-// run calls a tool that simply returns its request.
+// run calls a tool that returns its request.
 func run[R any](arguments string) (*R, error) {
 	t := Of(Tool{Name: "t"}, func(_ context.Context, r *R) (any, error) { return r, nil })
 	out, err := t.Run(context.Background(), json.RawMessage(arguments))
@@ -34,7 +34,7 @@ func run[R any](arguments string) (*R, error) {
 	return out.(*R), nil
 }
 
-// String returns a text that shows everything that was read.
+// String returns a text that shows all values in the request.
 func (r *testRequest) String() string {
 	at := ""
 	if !r.Since.IsZero() {
@@ -118,7 +118,7 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
-// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and counts the rest.
+// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and the number of further ones.
 func TestArgsManyUnknown(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder
@@ -132,8 +132,7 @@ func TestArgsManyUnknown(t *testing.T) {
 	}
 }
 
-// TestArgsMissing checks that a single answer lists all missing arguments, except those that the tool itself requires
-// later.
+// TestArgsMissing checks that one refusal lists all missing arguments, except those that the tool itself checks later.
 func TestArgsMissing(t *testing.T) {
 	type request struct {
 		From    string `json:"from" jsonschema:"sender" example:"Ann"`
@@ -159,7 +158,7 @@ func TestArgsMissing(t *testing.T) {
 	}
 }
 
-// FuzzArgs checks that reading arguments never panics, and never returns an out-of-range value without an error.
+// FuzzArgs checks that reading arguments never panics, and never returns a value outside its limits without an error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
@@ -170,8 +169,8 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// TestEmbedded checks that the fields of an embedded struct become arguments in the struct's place, and that a pointer
-// shows whether its argument was given.
+// TestEmbedded checks that the fields of an embedded struct become arguments in the place of the struct, and that a
+// pointer shows whether its argument was given.
 func TestEmbedded(t *testing.T) {
 	type page struct {
 		Offset *int `json:"offset,omitempty"`

@@ -9,32 +9,33 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is the maximum size in bytes of an answer, including everything around it in the serialized response. 0 means
-// DefaultBudget.
+// Budget is the maximum size in bytes of an answer, including everything around the answer in the serialized response.
+// 0 means DefaultBudget.
 type Budget int
 
-// The default budget and the smallest one. With a smaller budget, a message to 500 recipients might not fit.
+// The default budget and the smallest possible one. With a smaller budget, a message to 500 recipients might not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the room reserved for everything around an answer: JSON-RPC, the SDK's fields, and a URI of the maximum
-// length.
+// envelope is the number of bytes reserved for everything around an answer: JSON-RPC, the SDK's fields, and a URI of
+// the maximum length.
 const envelope = 16 << 10
 
-// aroundList is the room reserved for fields of an answer that depend on its list, such as cursors and counts.
+// aroundList is the number of bytes reserved for the fields of an answer that depend on its list, such as cursors and
+// counts.
 const aroundList = 2 << 10
 
-// aroundRow is the room reserved for the fields of a message outside its head: the fields of a truncated body, the
-// marks of a delivery, and a comma.
+// aroundRow is the number of bytes reserved for the fields of a message that are not part of its head: the fields of a
+// truncated body, the marks of a delivery, and a comma.
 const aroundRow = 800
 
-// unreserved is the maximum size in bytes of an answer for which no memory is reserved. The server has enough memory to
-// give answers of that size to all allowed requests at once.
+// unreserved is the maximum size in bytes of an answer that needs no memory reservation. The server has enough memory
+// for as many answers of that size as there may be requests.
 const unreserved = 32 << 10
 
-// copies is the number of copies of an answer that exist in memory while the server creates it: as values, as JSON, as
+// copies is the number of copies of an answer that are in memory while the server creates it: as values, as JSON, as
 // text, in the SDK's result, message and buffer, and merged. TestFaultMemory in cmd/mailtree measures this.
 const copies = 8
 
@@ -45,7 +46,7 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the form of an answer. It determines how many bytes each part of the answer takes.
+// Encoding is the form in which an answer is sent. It determines how many bytes the answer's content takes.
 type Encoding int
 
 // The encodings.
@@ -55,7 +56,7 @@ const (
 	InResource                 // a resource, whose JSON is sent as text
 )
 
-// repeats returns how often an answer contains its content as plain JSON and how often as JSON in a JSON string.
+// repeats returns how many times an answer contains its content as plain JSON, and how many times as a JSON string.
 func (f Encoding) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -66,8 +67,9 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit returns the length n of the longest prefix of text that takes no more than most bytes, and its encoded size: see
-// maildir.Room. It measures in steps, so up to a tenth of most may remain unused.
+// fit returns the length n of the longest prefix of text that takes no more than most bytes in an answer, and the
+// number of bytes that it takes there (see maildir.Room). It measures in steps, so up to a tenth of most may remain
+// unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // one byte of text takes up to 19 bytes in an answer
 	for n < len(text) {
@@ -104,7 +106,7 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 }
 
 // Room returns the room for messages in an answer that also contains rest. The function shape must return a message as
-// the answer shows it, without its body and its marks.
+// it appears in the answer, but without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
@@ -140,8 +142,8 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	}
 }
 
-// Add reserves room for one more item, and reports whether the item fits. If it does not fit, the list ends before
-// that item. A long list reserves memory. If no memory is available, no more items fit and Err returns the reason.
+// Add reserves room for one more item, and reports whether the item fits. If the item does not fit, the list must end
+// before it. A long list reserves memory. If no memory is available, no more items fit and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
 	if size > l.left || l.err != nil {
@@ -153,11 +155,11 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err returns the error that ended the list. It returns nil if the list ended only because the answer was full.
+// Err returns the error that ended the list. If the list ended only because the answer was full, Err returns nil.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many of the items, starting from the first, fit in an answer that also contains rest. Its only error
-// is ErrUnavailable.
+// Fit returns how many items, counted from the first, fit in an answer that also contains rest. The only error that it
+// returns is ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -175,8 +177,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
-// Blob returns the maximum number of bytes of a file that fit in a resource as base64, and reserves memory for them.
-// Its only error is ErrUnavailable.
+// Blob returns the maximum number of a file's bytes that fit in a resource as base64, and reserves memory for them. The
+// only error that it returns is ErrUnavailable.
 func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
 }
@@ -184,8 +186,8 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 // Fits reports whether v is within the budget.
 func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns the items from offset on that fit in a tool's answer, and the offset of the next page, or 0 if there
-// is none. Its only error is ErrUnavailable.
+// Page returns as many items, starting at offset, as fit in a tool's answer. It also returns the offset of the next
+// page, or 0 if there is none. The only error that it returns is ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]
 	n, err := Fit(ctx, b, InTool, "", page)

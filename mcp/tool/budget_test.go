@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFit checks that the computed size of a text is the size of its JSON in every form. The prefix that fits must end
-// between two characters and leave less than a tenth of the room unused. TestSizes in package mcp checks the sizes on
-// the wire.
+// TestFit checks that the computed size of a text equals the size of its JSON, in every encoding. The prefix that fits
+// must end between two characters, and leave less than a tenth of the room unused. TestSizes in package mcp checks the
+// sizes on the wire.
 func TestFit(t *testing.T) {
 	for _, form := range []Encoding{InTool, InText, InResource} {
 		around := form.Size("")
@@ -36,7 +36,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// free returns the number of bytes that are not reserved, provided that no caller is waiting.
+// free returns the number of bytes that are not reserved. No caller may be waiting.
 func free(m *Memory) int64 {
 	for n := m.size; ; n-- {
 		if m.free.TryAcquire(n) {
@@ -46,9 +46,9 @@ func free(m *Memory) int64 {
 	}
 }
 
-// TestMemory checks that callers never get more memory than there is. Callers are served in order, and if a waiting
-// caller leaves, the next one gets its turn. Bytes that are reserved again are not counted twice, and reserved bytes
-// are released once.
+// TestMemory checks that callers never get more memory than there is, and that they are served in order. If a waiting
+// caller gives up, it must be the next one's turn. Bytes that are reserved again must not count twice, and reserved
+// bytes must be released only once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)
@@ -65,7 +65,7 @@ func TestMemory(t *testing.T) {
 			t.Errorf("the caller that leaves: %v", err)
 		}
 	})
-	for m.free.TryAcquire(1) { // wait until a caller is waiting
+	for m.free.TryAcquire(1) { // wait until a caller is waiting for memory
 		m.free.Release(1)
 		runtime.Gosched()
 	}

@@ -9,14 +9,13 @@ import (
 	"mailtree/maildir/format"
 )
 
-// NoUID is the UID of a caller whose OS user is unknown to the transport. Such a caller owns nothing. NoUID differs
-// from maildir.NoOwner.
+// NoUID is the UID of a caller whose OS user the transport does not know. Such a caller owns nothing. NoUID is not the
+// same value as maildir.NoOwner.
 const NoUID = -2
 
-// Caller describes who is making a call. The server derives it from the call's URL, from the token or the connection's
-// peer credentials, and from what a bridge says about itself. Handlers get it from CallerOf. The server itself
-// determines Auth, UID and Here. It also determines Door, except for format.DoorCLI on the socket. The other fields are
-// self-asserted.
+// Caller describes the caller of a tool. The server gets this information from the call's URL, from the token or the
+// connection's peer credentials, and from what a bridge says about itself. The server itself determines Auth, UID and
+// Here. It also determines Door, except for format.DoorCLI on the socket. The other fields are self-asserted.
 type Caller struct {
 	format.Origin
 	UID  int    `json:"uid"`            // OS user of the peer process on the Unix socket; otherwise NoUID
@@ -33,8 +32,8 @@ type Caller struct {
 	Step     string `json:"step,omitempty"`      // from a command line; see format.InStep; "" if there is none
 }
 
-// ProjectKey returns the project to use for a call that does not name one: the caller's Project if it is set, otherwise
-// its working tree, otherwise maildir.DefaultProject.
+// ProjectKey returns the project of a call that does not specify one. This is the caller's Project if it is set,
+// otherwise its working tree, otherwise maildir.DefaultProject.
 func (c Caller) ProjectKey() string {
 	for _, key := range []string{c.Project, c.WorkTree} {
 		if key != "" {
@@ -44,8 +43,8 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir returns the folder in which the caller works. It is the first absolute path among the call's project and
-// the caller's Project, or otherwise WorkTree. If the folder is unknown, WorkDir returns "".
+// WorkDir returns the folder in which the caller works. This is the call's project or the caller's Project, whichever
+// is the first that is an absolute path, and otherwise WorkTree. If the folder is unknown, WorkDir returns "".
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {
@@ -61,17 +60,17 @@ func (c Caller) User() maildir.Caller { return maildir.Caller{UID: c.UID, Root: 
 // PeerAuth returns the Auth value for a caller whom the server has identified by peer credentials.
 func PeerAuth(uid int) string { return "uid:" + strconv.Itoa(uid) }
 
-// Box returns the mail of an agent in a project, on behalf of the caller in ctx.
+// Box returns an agent's mail in a project, for use by the caller in ctx.
 func Box(ctx context.Context, p *maildir.Project, agent string) *maildir.Box {
 	return p.Box(agent, CallerOf(ctx).Origin)
 }
 
-// Unknown returns a caller about whom the server knows nothing.
+// Unknown returns a caller about whom nothing is known.
 func Unknown() Caller { return Caller{Origin: format.Origin{Auth: "none"}, UID: NoUID} }
 
 type callerKey struct{}
 
-// WithCaller returns a context that carries the caller, and also the caller's channel and step for the history.
+// WithCaller returns a context that contains the caller, and also the caller's channel and step for the history.
 func WithCaller(ctx context.Context, c Caller) context.Context {
 	return context.WithValue(format.InStep(format.Through(ctx, c.Door), c.Step), callerKey{}, c)
 }

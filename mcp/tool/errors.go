@@ -16,18 +16,18 @@ import (
 
 // Refusal is the structured part of a tool error. See docs/tools.md, "Refusals".
 type Refusal struct {
-	Error string   `json:"error"` // a sentence, or the text prescribed by the toolset's contract
+	Error string   `json:"error"` // a sentence, or the text that the toolset's contract prescribes
 	Code  string   `json:"code"`
 	Near  []string `json:"near"` // never nil
 }
 
-// InternalText is all that a client learns about an internal error.
+// InternalText is the only text that a client gets about an internal error.
 const InternalText = "Internal error: see the server's log."
 
 // Invalid returns a refusal for invalid arguments.
 func Invalid(format string, a ...any) error { return Refused(refusal.ErrInvalid, format, a...) }
 
-// Refused returns a refusal in the toolset's own words, for a reason that only the toolset knows.
+// Refused returns a refusal with the given text, for a reason that exists only in this toolset.
 func Refused(kind error, format string, a ...any) error {
 	return &refusal.Own{Kind: kind, Text: fmt.Sprintf(format, a...)}
 }
@@ -38,12 +38,12 @@ func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }
 
-// ExplainIn is like Explain but uses the given wording, and explains the error to the caller in ctx.
+// ExplainIn is like Explain, but uses the given wording, and takes the caller in ctx into account.
 func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, err error) Refusal {
 	return s.explain(s.saying(ctx, words), s.log.With("project", CallerOf(ctx).ProjectKey()), what, err)
 }
 
-// Note returns the text of err for use as a note in an answer to the caller in ctx. It returns "" for nil.
+// Note converts err to a note in an answer to the caller in ctx. It returns "" for nil.
 func (s *Set) Note(ctx context.Context, err error) string {
 	if err == nil {
 		return ""
@@ -51,8 +51,8 @@ func (s *Set) Note(ctx context.Context, err error) string {
 	return s.saying(ctx, &s.words)(err)
 }
 
-// saying returns the function that words refusals for the caller in ctx. Users at a command line get separate wording,
-// because they do not know the tools.
+// saying returns the function that converts an error to text for the caller in ctx. Users at a command line get a
+// different text, because they do not know the tools.
 func (s *Set) saying(ctx context.Context, words *refusal.Words) func(error) string {
 	if s.people != nil && CallerOf(ctx).Door == format.DoorCLI {
 		return s.people
@@ -73,8 +73,8 @@ func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err
 	return r
 }
 
-// Refuse returns the tool error that reports err to the caller in ctx. If err has a hint, the hint is added as a second
-// text.
+// Refuse returns a tool error that reports err to the caller in ctx. If err has a hint, the hint is a second text in
+// the result.
 func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolResult {
 	r := s.ExplainIn(ctx, &s.words, what, err)
 	res := &mcp.CallToolResult{
@@ -88,8 +88,8 @@ func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolR
 	return res
 }
 
-// Encode returns the JSON of v without HTML escapes, because people and models see the JSON as text. It panics if v
-// cannot be encoded. The handler's recover turns the panic into an internal error.
+// Encode returns v as JSON without HTML escapes, because people and models see the JSON as text. It panics if v cannot
+// be encoded. The handler recovers from the panic and reports an internal error.
 func Encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -10,8 +10,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory limits how much memory a server's large answers use. Before a call reads the mail for its answer, it reserves
-// its share. Calls get memory in the order in which they ask for it. A Memory is safe for concurrent use.
+// Memory limits how much memory all large answers of a server use together. Before a call reads the mail for its
+// answer, it reserves a share of the Memory. Calls get memory in the order in which they ask for it. A Memory is safe
+// for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
@@ -22,8 +23,8 @@ func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
 
-// patience is how long a call waits for memory. An answer takes well under a second, but many other calls may be
-// waiting.
+// patience is how long a call waits for memory. Creating one answer takes well under a second, but many other calls may
+// be waiting too.
 const patience = 20 * time.Second
 
 // errCrowded means that no memory became free in time.
@@ -54,8 +55,8 @@ type Hold struct {
 // Hold returns a new, empty hold. The caller must call End on it.
 func (m *Memory) Hold() *Hold { return &Hold{memory: m} }
 
-// Reserve waits until the request holds at least the given number of bytes, or all of the Memory if it is smaller. It
-// returns ErrUnavailable or ctx's cancellation cause.
+// Reserve waits until the request holds at least the given number of bytes. If the Memory is smaller than that, the
+// request gets all of it. Reserve returns ErrUnavailable or ctx's cancellation cause.
 func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	if h == nil {
 		return nil
@@ -68,7 +69,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.over { // the request has been answered, so no client is waiting for this call
+	if h.over { // the request has been answered, so no client is waiting for this call's result
 		h.memory.free.Release(bytes)
 		return context.Canceled
 	}
@@ -76,8 +77,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases everything that h holds if it is less than the given number of bytes, and reports whether it did.
-// Requests that kept memory while waiting for more could block one another.
+// drop releases everything that h holds if that is less than the given number of bytes, and reports whether it did so.
+// If requests kept memory while they waited for more, they could block one another.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +90,7 @@ func (h *Hold) drop(bytes int64) bool {
 	return true
 }
 
-// Release releases all bytes. The request may reserve memory again.
+// Release releases all bytes. The request may reserve memory again later.
 func (h *Hold) Release() {
 	if h != nil {
 		h.mu.Lock()
@@ -99,7 +100,7 @@ func (h *Hold) Release() {
 	}
 }
 
-// End releases all bytes. Further calls of Reserve fail.
+// End releases all bytes. Later calls of Reserve fail.
 func (h *Hold) End() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -109,7 +110,7 @@ func (h *Hold) End() {
 
 type holdKey struct{}
 
-// WithHold returns a context that carries a request's hold.
+// WithHold returns a context that contains a request's hold.
 func WithHold(ctx context.Context, h *Hold) context.Context {
 	return context.WithValue(ctx, holdKey{}, h)
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMeant checks that a wrong argument name is matched to the argument with the same meaning, and that nonsense is
-// matched to none.
+// TestMeant checks that meant finds the argument with the same meaning as an unknown name, and none for a meaningless
+// name.
 func TestMeant(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ takes, given, want string }{

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as a single text, for tools whose answers have no separate fields for its
-// parts. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message
-// is now marked as read, so nothing may be omitted silently.
+// PoppedText returns a popped message as a single text, for tools whose answers do not have a field for each part. The
+// text consists of the subject if there is one, a blank line, the body, and the attachments. The message is already
+// marked as read, so the text must mention everything that it omits.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -24,8 +24,7 @@ func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	return poppedText(p, &d.MessageRow, body)
 }
 
-// OneText returns the room for one PoppedText in an answer. The function shape returns the answer that contains the
-// text.
+// OneText returns the room for one PoppedText in an answer. The function shape returns the answer with the given text.
 func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })
@@ -45,12 +44,12 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 	return strings.Join(parts, "\n\n")
 }
 
-// maxAttachmentList is the maximum size in bytes of a list of attachments. A sent message's 50 attachments fit in it,
-// but a handwritten header may contain thirty times as much.
+// maxAttachmentList is the maximum size in bytes of a list of attachments. It is enough for the 50 attachments that a
+// sent message may have, but a header that a user wrote may list thirty times as much.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a line with the name of each attachment. It includes an attachment's path only if the file is
-// in the store, because a handwritten header may contain any path.
+// attachmentList returns a text that lists the attachments by name, each on a line of its own. It includes an
+// attachment's path only if the file is in the store, because a header that a user wrote may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {
@@ -67,10 +66,10 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	return list
 }
 
-// cutLine returns the last line of a truncated body, which names the file with the rest of the text.
+// cutLine returns the last line of a truncated body. It says which file contains the rest of the text.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
 	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
 }
 
-// maxCutLine exceeds the length of every cutLine, because no path is longer than 4,096 bytes.
+// maxCutLine is larger than the length of any cutLine, because no path is longer than 4,096 bytes.
 const maxCutLine = 4096 + 256

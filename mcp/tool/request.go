@@ -73,8 +73,8 @@ type Arg struct {
 	as      string
 
 	least, most int    // limits of a number
-	other       string // alias
-	field       []int  // index of the field
+	other       string // the argument's alias
+	field       []int  // index of the argument's field in the struct
 }
 
 // argsOf returns the arguments declared by the fields of a struct, including its embedded structs.

@@ -9,8 +9,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// ResourceError converts an error from reading the resource at uri to an error for the given protocol version, using
-// the given wording.
+// ResourceError converts an error that occurred when the resource at uri was read. The result has the form of the given
+// protocol version, and its text uses the given wording.
 func (s *Set) ResourceError(ctx context.Context, words *refusal.Words, uri, version string, err error) error {
 	r := s.ExplainIn(ctx, words, "resources/read", err)
 	e := &jsonrpc.Error{Code: protocol.CodeInternal, Message: r.Error}
@@ -18,7 +18,7 @@ func (s *Set) ResourceError(ctx context.Context, words *refusal.Words, uri, vers
 	case "internal", "unavailable":
 	case "not_found":
 		e.Code = protocol.CodeNotFound
-		if protocol.IsStateless(version) { // SEP-2164
+		if protocol.IsStateless(version) { // the new era uses this code for a missing resource: SEP-2164
 			e.Code = protocol.CodeParams
 		}
 	default:

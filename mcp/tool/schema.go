@@ -13,11 +13,11 @@ import (
 
 // OutputSchema returns the schema of a tool's answer, inferred from a struct whose json tags name the fields. No field
 // is required, so that a Refusal also matches the schema: clients such as the TypeScript SDK check the structured
-// content of errors too. An anyOf of answer and refusal would be more precise, but given such a schema, Codex and
-// mcporter do not show the model any fields.
+// content of errors too. An anyOf of answer and refusal would be more precise. However, with such a schema, Codex and
+// mcporter do not show any fields to the model.
 func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
-// stamps maps the type used for times to the schema of a string.
+// stamps gives times the schema of a string.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
 func inferred(answer any) *jsonschema.Schema {
@@ -30,8 +30,8 @@ func inferred(answer any) *jsonschema.Schema {
 }
 
 // simplify makes an inferred schema acceptable to strict clients. These clients accept only one type per value, and
-// never null. (tooltest.Fits checks that lists are not null.) Objects stay open, so that answers may gain fields and
-// may contain undeclared ones. Fields have no descriptions.
+// never null. (tooltest.Fits checks that lists are not null.) Objects may contain undeclared fields, so that new fields
+// can be added to answers. Fields have no descriptions.
 func simplify(s *jsonschema.Schema) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
@@ -46,9 +46,9 @@ func simplify(s *jsonschema.Schema) {
 	}
 }
 
-// published returns the output schema of each tool as clients get it. This is the result of OutputSchema without the
-// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to
-// its model. Omitting these fields leaves more room in a listing for what models read. If two tools have the same
+// published returns the output schema of each tool in the form that clients get: the result of OutputSchema without the
+// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to its
+// model. Omitting these fields leaves more room in a listing for what models do read. If two tools have the same
 // answer, only the first one declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}

@@ -1,5 +1,6 @@
-// Package tool is the base of every toolset. It defines how tools are declared (schema, hints), how their arguments are
-// read, what answers and refusals look like, and who the caller is. It contains neither tools nor rules about mail.
+// Package tool is the basis of every toolset. It defines how tools are declared (schema, hints), how their arguments
+// are read, which form answers and refusals have, and how the caller is identified. It contains neither tools nor rules
+// about mail.
 //
 // A toolset package lists its tools and returns a Set of them:
 //
@@ -45,30 +46,30 @@ type Config struct {
 	Store    *maildir.Store
 	Version  string
 	Log      *slog.Logger    // if nil, log lines are discarded
-	Stopping <-chan struct{} // closing it ends long polls; nil means never
+	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil: never
 	Budget   Budget          // maximum size of an answer
 
-	// Explain words refusals for callers at a command line (format.DoorCLI). If it is nil, the toolset's own wording is
-	// used.
+	// Explain converts refusals to text for callers at a command line (format.DoorCLI). If it is nil, the toolset's own
+	// wording is used.
 	Explain   func(error) string
 	SessionID func() string // returns the id for a new session; if nil, the SDK chooses one
 }
 
 // About describes a toolset.
 type About struct {
-	Name         string // the server's name, for clients and at the beginning of its log lines
+	Name         string // the server's name, which clients show and which its log lines begin with
 	Title        string
 	Description  string
 	Instructions string        // keep short, because clients include them in the prompt
 	Words        refusal.Words // wording of the refusals
 	// Extensions contains the settings of the toolset's protocol extensions, by identifier.
 	Extensions map[string]any
-	// Options contains the handlers that only a few toolsets have, such as completions and subscriptions. NewSet adds
-	// the rest.
+	// Options contains handlers that only a few toolsets have, such as those for completions and subscriptions. NewSet
+	// adds all other options.
 	Options mcp.ServerOptions
 }
 
-// Set is a toolset in the form of an MCP server. It is safe for concurrent use.
+// Set is a toolset that is served as an MCP server. It is safe for concurrent use.
 type Set struct {
 	log    *slog.Logger
 	name   string
@@ -95,9 +96,9 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	o.Logger = slog.New(quiet{s.log.Handler()})
 	o.GetSessionID = cfg.SessionID
 	o.SetCacheable = func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" }
-	// The server sends no log messages to clients. It announces changes only to the list of resources, because the
-	// other lists never change. Few toolsets have prompts, but the SDK answers prompts/list in any case, and a server
-	// must declare what it answers.
+	// The server does not send log messages to clients. It announces changes only to the list of resources, because the
+	// other lists never change. Few toolsets have prompts, but the SDK always answers prompts/list, and a server must
+	// declare everything that it answers.
 	o.Capabilities = &mcp.ServerCapabilities{
 		Tools:     &mcp.ToolCapabilities{},
 		Resources: &mcp.ResourceCapabilities{Subscribe: o.SubscribeHandler != nil},
@@ -119,7 +120,7 @@ func NewSet(cfg Config, about About, tools ...Tool) *Set {
 	return s
 }
 
-// nameTools adds the most similar tool names and a list of all tools to the SDK's error for an unknown tool.
+// nameTools extends the SDK's error for an unknown tool with the most similar tool names and a list of all tools.
 func nameTools(tools []Tool) mcp.Middleware {
 	names := make([]string, len(tools))
 	for i, t := range tools {
@@ -144,7 +145,7 @@ func nameTools(tools []Tool) mcp.Middleware {
 // Server returns the MCP server. It may be connected to any number of transports.
 func (s *Set) Server() *mcp.Server { return s.server }
 
-// Run waits until ctx is done and returns nil. Toolsets with background work define their own Run.
+// Run waits until ctx is done and returns nil. A toolset with background work has its own Run.
 func (s *Set) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAnswers checks how clients see the values that Run returns.
+// TestAnswers checks the form in which clients get the values that Run returns.
 func TestAnswers(t *testing.T) {
 	s := NewSet(Config{}, About{Name: "t", Words: refusal.Words{Says: map[refusal.What]string{refusal.MailboxNotYours: "EACCES not authorized"}}})
 	denied := &refusal.Error{What: refusal.MailboxNotYours, Name: "ann"}

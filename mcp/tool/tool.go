@@ -16,22 +16,22 @@ import (
 // Tool is one tool: its declaration for clients and its code.
 type Tool struct {
 	Name  string
-	About string // says when to use the tool, then what it does, in words that people search for
+	About string // first when to use the tool, then what it does, in words that people search for
 	Hints mcp.ToolAnnotations
 	In    []Arg // see Of
 	// Out is a value of the struct type of the tool's answers. The output schema is inferred from it: see OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one verb of the domain and shapes the answer. It returns a value of the same
-	// type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
+	// Run decodes the arguments, calls one verb of the domain and converts the result to the tool's answer. It returns
+	// a value of the same type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not the JSON of its value. The text must contain all facts in the value, because
-// some clients show the model only the text and others only the value.
+// Result is an answer whose text is not simply its value as JSON. The text must contain all facts that are in the
+// value, because some clients show only the text to the model and others only the value.
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, for use if a contract prescribes the first; "" for none
+	Note  string // a second text, for use if a contract prescribes the first one; "": none
 }
 
 // Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the
@@ -42,7 +42,7 @@ func Reads() mcp.ToolAnnotations {
 	return h
 }
 
-// Adds returns the hints of a tool that adds something each time it is called.
+// Adds returns the hints of a tool that adds something with each call.
 func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
@@ -62,16 +62,16 @@ func Mails(leaves bool) mcp.ToolAnnotations {
 	return h
 }
 
-// Destroys returns the hints of a tool that destroys something that neither the caller nor another agent can restore
-// with a tool. Codex asks the user before each call of the tool, and refuses the call if no user can answer.
+// Destroys returns the hints of a tool that destroys something that no agent can restore with a tool. Codex asks the
+// user before each call of such a tool, and refuses the call if there is no user to ask.
 func Destroys() mcp.ToolAnnotations {
 	h := Marks()
 	*h.DestructiveHint = true
 	return h
 }
 
-// Declare returns the tools of a toolset as clients see them. The tools have no titles, because titles would repeat the
-// names, and many clients include the complete declaration in the prompt.
+// Declare returns the declarations of a toolset's tools for clients. They contain no titles, because a title would only
+// repeat the name, and many clients include the whole declaration in the prompt.
 func Declare(tools []Tool) []*mcp.Tool {
 	all, out := make([]*mcp.Tool, len(tools)), published(tools)
 	for i, t := range tools {
@@ -103,8 +103,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes a tool's answer. If the answer exceeds the budget, the method returns a refusal that says how to
-// ask for less.
+// answer serializes a tool's answer. If the answer exceeds the budget, it returns a refusal that says how to get a
+// smaller answer.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field. If an argument is absent, its field is set to the default. The errors of all
-// arguments are joined in a.err, so that a single refusal is enough for the caller to fix the call.
+// into reads each argument into its field. If an argument is absent, the field gets the default. The errors of all
+// arguments are joined in a.err, so that one refusal tells the caller everything that is wrong.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -30,14 +30,14 @@ func (a *args) into(ctx context.Context, request reflect.Value) {
 	}
 }
 
-// reset sets a field to its argument's default.
+// reset sets a field to the argument's default.
 func (p *Arg) reset(to reflect.Value) {
 	if err := json.Unmarshal(p.schema.Default, to.Addr().Interface()); err != nil {
 		panic(err) // the declared default has the wrong type
 	}
 }
 
-// deflt returns a number's default.
+// deflt returns the default of a number.
 func (p *Arg) deflt() (f float64) {
 	p.reset(reflect.ValueOf(&f).Elem())
 	return f
@@ -89,8 +89,8 @@ func (a *args) text(p *Arg) (s string) {
 	return choice
 }
 
-// names reads a list of strings. A single string is treated as a list of one item or, with asCommas, as a
-// comma-separated list. If the string contains a JSON list, it is treated as that list.
+// names reads a list of strings. A single string counts as a list with one item or, with asCommas, as a comma-separated
+// list. A string that contains a JSON list counts as that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -108,7 +108,7 @@ func (a *args) names(p *Arg) []string {
 	return l
 }
 
-// splitAll splits each string at commas, semicolons and line ends, and drops blank parts.
+// splitAll splits each string at commas, semicolons and line breaks, and drops blank parts.
 func splitAll(l []string) []string {
 	out := []string{}
 	for _, s := range l {
@@ -122,7 +122,7 @@ func splitAll(l []string) []string {
 }
 
 func stringList(data []byte) ([]string, bool) {
-	var l []*string // in a []string, null would be decoded as ""
+	var l []*string // a []string would decode null as ""
 	if json.Unmarshal(data, &l) != nil || l == nil || slices.Contains(l, nil) {
 		return nil, false
 	}
@@ -133,7 +133,7 @@ func stringList(data []byte) ([]string, bool) {
 	return out, true
 }
 
-// flag reads true or false, possibly inside a string.
+// flag reads true or false, which may be inside a string.
 func (a *args) flag(p *Arg) bool {
 	switch strings.ToLower(strings.Trim(string(a.raw[p.Name]), `"`)) {
 	case "true":
@@ -165,7 +165,7 @@ func (a *args) wholeNumber(p *Arg) int {
 	return int(min(f, float64(p.most)))
 }
 
-// wait reads a number of seconds, limited to most.
+// wait reads a number of seconds, and limits it to most.
 func (a *args) wait(p *Arg, most int) (w Wait) {
 	f, ok := a.number(p)
 	switch {
@@ -181,7 +181,7 @@ func (a *args) wait(p *Arg, most int) (w Wait) {
 	return w
 }
 
-// number reads a whole number, possibly inside a string. If ok is false, number has recorded an error.
+// number reads a whole number, which may be inside a string. If ok is false, number has recorded an error.
 func (a *args) number(p *Arg) (f float64, ok bool) {
 	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(a.raw[p.Name]), `"`)), 64)
 	if err != nil || f != math.Trunc(f) {
@@ -199,7 +199,7 @@ func (a *args) outOfRange(p *Arg, f float64, most int) {
 	a.fail(Invalid("%s is %.0f: it must be from %d to %d.", p.Name, f, p.least, most))
 }
 
-// when reads a time, given as a number or a string, with ParseWhen.
+// when reads a time, which is a number or a string, using ParseWhen.
 func (a *args) when(p *Arg) time.Time {
 	var s string
 	if json.Unmarshal(a.raw[p.Name], &s) != nil {
@@ -212,7 +212,7 @@ func (a *args) when(p *Arg) time.Time {
 	return t
 }
 
-// cursor reads a position, which is a number, possibly inside a string.
+// cursor reads a position: a number, which may be inside a string.
 func (a *args) cursor(p *Arg) int64 {
 	v := string(a.raw[p.Name])
 	n, err := strconv.ParseInt(strings.TrimSpace(strings.Trim(v, `"`)), 10, 64)
@@ -222,7 +222,7 @@ func (a *args) cursor(p *Arg) int64 {
 	return n
 }
 
-// dates are the shortened forms of RFC 3339 that people use. Times without a zone are in UTC.
+// dates contains the shortened forms of RFC 3339 that people use. A time without a zone is in UTC.
 var dates = []string{"2006-01-02", "2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05"}
 
 // ParseWhen parses a time in RFC 3339 format, a date, or a number of seconds since 1970. A number of 0 or less means
@@ -238,9 +238,9 @@ func ParseWhen(s string) (time.Time, error) {
 	switch {
 	case err != nil:
 		return format.ParseTime(s)
-	case f <= 0: // old clients send 0 by default, which selects everything
+	case f <= 0: // the default in old clients is 0, which selects everything
 		return time.Time{}, nil
-	case !(f < 253402300800): // year 10000
+	case !(f < 253402300800): // the year 10000 or later
 		return time.Time{}, strconv.ErrRange
 	}
 	sec, frac := math.Modf(f)
@@ -259,7 +259,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens text from the caller so that an answer can repeat it.
+// Clip shortens a text from the caller so that it can be repeated in an answer.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

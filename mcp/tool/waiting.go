@@ -11,26 +11,25 @@ import (
 // about a minute.
 const MaxWait = 50
 
-// MaxLongWait is the maximum duration, in seconds, of a long poll by a call that asked for progress notifications.
+// MaxLongWait is the maximum duration, in seconds, of a long poll if the call asked for progress notifications.
 const MaxLongWait = int(maildir.MaxWait / time.Second)
 
 type admissionKey struct{}
 
 // Admission says whether a call may wait for mail, and for how long.
 type Admission struct {
-	// Admit counts the call as a waiting call from now on. If it returns an error, the call must be refused with that
-	// error.
+	// Admit counts the call as waiting from now on. If it returns an error, the call must be refused with that error.
 	Admit func() error
 	Long  bool // the call asked for progress notifications
 }
 
-// WithAdmission returns a context that carries a call's Admission.
+// WithAdmission returns a context that contains a call's Admission.
 func WithAdmission(ctx context.Context, a Admission) context.Context {
 	return context.WithValue(ctx, admissionKey{}, a)
 }
 
 // Waiting returns the maildir.Waiting of a call that waits for the given time. It contains the call's Admission, and
-// ends when the server stops.
+// the wait ends when the server stops.
 func Waiting(ctx context.Context, wait time.Duration, stopping <-chan struct{}) maildir.Waiting {
 	a, _ := ctx.Value(admissionKey{}).(Admission)
 	return maildir.Waiting{For: wait, Admit: a.Admit, Until: stopping}

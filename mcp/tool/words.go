@@ -2,7 +2,7 @@ package tool
 
 import "maps"
 
-// phrases contains the phrases in refusals that are the same for all toolsets, because they name settings or commands.
+// phrases contains the phrases in refusals that all toolsets share, because they name settings or commands.
 var phrases = map[string]string{
 	"limit of projects":      "MAX_PROJECTS",
 	"limit of unread mail":   "MAILBOX_DEPTH",
@@ -29,7 +29,7 @@ var phrases = map[string]string{
 	"list the keys":            "`mailtree key list` shows the names.",
 }
 
-// Phrases returns the phrases of one toolset or of the command line: its own phrases and the shared ones.
+// Phrases returns own, the phrases of one toolset or of the command line, together with the shared phrases.
 func Phrases(own map[string]string) map[string]string {
 	all := maps.Clone(phrases)
 	maps.Copy(all, own)

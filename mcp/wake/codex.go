@@ -23,19 +23,19 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt
-// at once. Otherwise it runs the prompt when the thread is resumed. The server runs this command itself, because
-// Codex has no hooks that outlive their turn, so no process of the client could run it. The server queues nothing for
-// a thread that no process has loaded, and nothing for a thread of `codex exec`, which drops the queue
+// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt at
+// once. Otherwise it runs the prompt when the thread is resumed. The server itself runs the command, because no process
+// of the client could: Codex has no hooks that keep running after their turn. The server does not queue a prompt for a
+// thread that no process has loaded. It also does not queue one for a thread of `codex exec`, which drops the queue
 // (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so that the server's own
-// PATH does not matter.
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so it does not matter what
+// is on the server's PATH.
 
-const queueTime = 20 * time.Second // usually 0.4 s
+const queueTime = 20 * time.Second // the command usually takes 0.4 s
 
 var errNoThread = errors.New("no running Codex has the session's thread loaded")
 
-// queueCodex queues the text for a session's thread. If it fails, the error says why.
+// queueCodex queues the text as a prompt for a session's thread. If it fails, the error gives the reason.
 func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	pid, ok := s.Process.PID()
 	if !ok {
@@ -71,10 +71,10 @@ func queueCodex(ctx context.Context, s *seat.Seat, text string) error {
 	return startQueue(ctx, home, s.ID)
 }
 
-// startQueue makes Codex's background server run a thread's queue. After the user has interrupted a turn, Codex holds
-// the queue back until the next prompt. If the thread does not belong to a background server, startQueue does
-// nothing, and the notice waits for that prompt. If the queue has already begun to run and is therefore empty, the
-// background server refuses the request, and startQueue ignores the refusal.
+// startQueue makes Codex's background server run a thread's queue. After the user has interrupted a turn, Codex does
+// not run the queue until the next prompt. If the thread does not belong to a background server, startQueue does
+// nothing, and the notice stays queued until that prompt. If Codex has already emptied the queue, the background server
+// refuses the request, and startQueue ignores the refusal.
 func startQueue(ctx context.Context, home, thread string) error {
 	socket, err := filepath.EvalSymlinks(filepath.Join(home, "app-server-control", "app-server-control.sock"))
 	if err != nil {
@@ -85,7 +85,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 	}}
 	conn, early, _, err := dial.Dial(ctx, "ws://localhost/")
 	if err != nil {
-		return nil // the background server has ended
+		return nil // the background server has exited
 	}
 	defer conn.Close()
 	if end, ok := ctx.Deadline(); ok {
@@ -100,7 +100,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 	return nil
 }
 
-// askStart asks Codex's background server to run a thread's queue, and waits for the answer.
+// askStart requests that Codex's background server run a thread's queue, and waits for the answer.
 func askStart(conn net.Conn, thread string) error {
 	const hello = `{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},` +
 		`"capabilities":{"experimentalApi":true}}}`
@@ -130,7 +130,7 @@ func askStart(conn net.Conn, thread string) error {
 // maxSaid is the maximum number of bytes that Codex's background server may send before it answers.
 const maxSaid = 16 << 20
 
-// answered reads what Codex's background server sends, until the server answers the request with the given id.
+// answered reads messages from Codex's background server until it has answered the request with the given id.
 func answered(conn io.ReadWriter, id int) error {
 	for {
 		said, err := wsutil.ReadServerText(conn)
@@ -148,7 +148,7 @@ func answered(conn io.ReadWriter, id int) error {
 
 func proc(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + "/" + file }
 
-// codexHome returns a process's $CODEX_HOME.
+// codexHome returns the value of CODEX_HOME for a process.
 func codexHome(pid int) (string, error) {
 	env, err := os.ReadFile(proc(pid, "environ"))
 	if err != nil {
@@ -184,7 +184,7 @@ func lockHolder(file string) (pid int, err error) {
 		return 0, errNoThread
 	}
 	inode := ":" + strconv.FormatUint(st.Ino, 10)
-	for range 3 { // the kernel may miss a lock if other locks change during the read
+	for range 3 { // reading the file can miss a lock if other locks change at the same time
 		locks, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			return 0, errNoThread
@@ -196,8 +196,8 @@ func lockHolder(file string) (pid int, err error) {
 	return 0, errNoThread
 }
 
-// holderIn searches locks, the text of /proc/locks, for the process that has a flock on the inode. It returns 0 if
-// there is none.
+// holderIn returns the pid of the process that has a flock on the inode, or 0 if there is none. The parameter locks is
+// the content of /proc/locks.
 func holderIn(locks, inode string) (pid int) {
 	for l := range strings.Lines(locks) {
 		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF

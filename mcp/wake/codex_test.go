@@ -13,7 +13,7 @@ import (
 	"github.com/gobwas/ws/wsutil"
 )
 
-// TestIsExec checks that `codex exec` is recognized, because it drops whatever is queued for its thread.
+// TestIsExec checks that isExec recognizes `codex exec`, which drops whatever is queued for its thread.
 func TestIsExec(t *testing.T) {
 	for args, want := range map[string]bool{
 		"codex\x00exec\x00hello\x00": true, "codex\x00-c\x00a=b\x00exec\x00hello\x00": true, "/x/codex\x00e\x00hello\x00": true,
@@ -25,7 +25,7 @@ func TestIsExec(t *testing.T) {
 	}
 }
 
-// TestStartQueue checks that Codex's background server, if there is one, is asked to run what is queued for a thread.
+// TestStartQueue checks that Codex's background server, if there is one, gets a request to run a thread's queue.
 func TestStartQueue(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()

@@ -12,12 +12,11 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// knock wakes the agent of a seat in the best available way. It returns an outcome as defined in package seat, or ""
-// if nothing is left to announce. The result why is an error that says why the agent could not be woken.
+// knock wakes the agent at a seat in the best available way. It returns an outcome, as defined in package seat, or ""
+// if there is nothing left to announce. If the agent could not be woken, the result why is an error with the reason.
 //
-// For a session, knock does not record that the agent was notified. The prompt begins a turn, and the client's hook
-// then reports all mail that is still unread. For an agent without a session, Recheck records it before anything is
-// typed.
+// For a session, knock does not record that the agent was notified, because the prompt begins a turn, and the client's
+// hook then reports all unread mail. For an agent without a session, Recheck records it before anything is typed.
 func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
@@ -35,16 +34,17 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 	if err != nil {
 		return "", err
 	}
-	if still, err := p.Sessions.Recheck(ctx, by.query(s.Agent), s); !still { // tmux may have taken a while
+	if still, err := p.Sessions.Recheck(ctx, by.query(s.Agent), s); !still { // the calls to tmux may have taken a while
 		return "", err
 	}
 	return seat.Typed, window.Type(context.WithoutCancel(ctx), pane, text, n.cfg.Pause)
 }
 
 // findPane finds a seat's pane: the pane in which its session runs, or from which its agent called. If an agent has no
-// session and no such pane, findPane searches the given tmux session for the only window with the agent's name
-// (format.NameOfWindow). The program in that window must be working in the project's code base. findPane ignores panes
-// in which a user is scrolling or whose input is shared. The error says why no pane is available.
+// session and no such pane, findPane searches the given tmux session for a window with the agent's name
+// (format.NameOfWindow). There must be only one such window, and its program must be working in the project's code
+// base. findPane ignores panes in which a user is scrolling or whose input is shared. If there is no suitable pane, the
+// error says why.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
@@ -62,7 +62,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("somebody is scrolling in its window, or the window's input is off or shared")
 
-// look finds the only pane in a session for which the function its returns true.
+// look finds the pane in a tmux session for which the function its returns true. There must be exactly one such pane.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err

@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit begins a session for Bob in the given client.
+// sit begins a session of Bob in the given client.
 func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
@@ -41,8 +41,8 @@ func (d *desk) outcome(k maildir.SessionKey) string {
 	return s.Wake.Outcome
 }
 
-// TestTypeForSession checks that, if typing is allowed, the notice is typed into the tmux pane of a session whose
-// client cannot be woken. It is typed only once for the same messages.
+// TestTypeForSession checks that the notice is typed into a session's tmux pane if typing is allowed and the client
+// cannot be woken in another way. The notice must be typed only once for the same messages.
 func TestTypeForSession(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -75,8 +75,8 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge checks that an agent that was already woken for its messages is woken again for them if the user requests
-// it, as long as the messages are unread.
+// TestNudge checks that an agent is woken again for the same messages if the user requests it, as long as the messages
+// are unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -104,7 +104,7 @@ func TestNudge(t *testing.T) {
 	}
 }
 
-// TestRetry checks that waking an agent is retried if it fails, and that the failure is reported once.
+// TestRetry checks that a failed attempt to wake an agent is repeated, and that the failure is reported once.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -124,7 +124,7 @@ func TestRetry(t *testing.T) {
 	d.send("b")
 	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return len(why) == 1 })
 	d.tmux.Run("send-keys", "-t", w.Pane, "Enter")
-	w.Await(2) // the earlier line and the notice
+	w.Await(2) // the earlier line, then the notice
 	stop()
 	watching.Wait()
 	if diff := cmp.Diff([]string{"half a line", wake.Text("check_my_messages")}, w.Typed()); diff != "" {
@@ -135,15 +135,15 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestQueueCodex checks that the notice is queued for a thread that a running Codex has loaded. It must not be queued
-// for other threads, nor for a thread of `codex exec`.
+// TestQueueCodex checks that the notice is queued for a thread that a running Codex has loaded, and neither for other
+// threads nor for a thread of `codex exec`.
 func TestQueueCodex(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	home := t.TempDir()
 	locks := filepath.Join(home, "thread-writer-locks")
 	d.check(os.Mkdir(locks, 0o700))
-	queue := filepath.Join(d.repo, "queue") // run as `python3 queue …`: python3 is the program that holds the lock
+	queue := filepath.Join(d.repo, "queue") // python3 runs this file, because it is the program that holds the lock
 	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
 	hold := func(args ...string) maildir.SessionEvent {
 		t.Helper()
@@ -190,8 +190,8 @@ sys.stdin.read()`
 	}
 }
 
-// TestTurnEnds checks that an agent that was working when its mail arrived is woken when its turn ends, and not at the
-// next retry.
+// TestTurnEnds checks that an agent that was working when its mail arrived is woken as soon as its turn ends, instead
+// of at the next retry.
 func TestTurnEnds(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

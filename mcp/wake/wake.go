@@ -1,12 +1,12 @@
-// Package wake wakes idle agents that have mail, because MCP cannot start a turn for an idle agent. One loop (this
-// file) checks every agent whose mail or status has changed, and wakes the agent at its seats (seat.go). A seat is a
-// session of a client with hooks, or the tmux window of an agent that has no session and whose status is ready. A
-// session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail themselves are not
-// woken here (maildir.AwaitNews).
+// Package wake wakes idle agents that have mail. It is needed because MCP cannot start a turn for an idle agent. One
+// loop (this file) checks every agent whose mail or status has changed, and wakes the agent at its seats (seat.go). A
+// seat is a session of a client with hooks, or the tmux window of an agent that has no session and whose status is
+// ready. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail themselves are
+// not woken here (maildir.AwaitNews).
 //
-// The notice contains nothing written by a sender, because the model would mistake text in a prompt for the user's
-// words. Waking an agent does not mark anything as read. If an agent cannot be woken, the server retries, less and
-// less often. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// The notice does not contain any text from a sender, because the model would mistake text in a prompt for the user's
+// words. Waking an agent does not mark anything as read. If an agent cannot be woken, the server retries at increasing
+// intervals. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (
@@ -23,8 +23,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Text returns the notice for an agent that reads its mail with the given tool. If the notice ends up in a shell, it is
-// an unknown command and does no harm.
+// Text returns the notice for an agent that reads its mail with the given tool. If the notice is typed into a shell by
+// mistake, it is an unknown command and does no harm.
 func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
 // Defaults for Config.
@@ -33,20 +33,20 @@ const (
 	DefaultRetry = 2 * time.Second
 )
 
-// retryMost is the maximum time between two attempts.
+// retryMost is the maximum time between two attempts to wake an agent.
 const retryMost = 2 * time.Minute
 
 // Config configures a Waker. Store is required.
 type Config struct {
 	Store  *maildir.Store
 	Log    *slog.Logger  // if nil, log lines are discarded
-	Settle time.Duration // time between a change and a pass; 0 means maildir.DefaultSettle
-	Pause  time.Duration // time between the text and Enter; 0 means DefaultPause
-	Retry  time.Duration // time until the first retry, doubled each time; 0 means DefaultRetry
+	Settle time.Duration // how long to wait after a change before a pass; 0 means maildir.DefaultSettle
+	Pause  time.Duration // pause between typing the text and pressing Enter; 0 means DefaultPause
+	Retry  time.Duration // time until the first retry, doubled for each further retry; 0 means DefaultRetry
 }
 
-// Waker wakes agents that have mail. It is safe for concurrent use. Even if passes run concurrently, each message is
-// announced only once.
+// Waker wakes agents that have mail. It is safe for concurrent use. Even if several passes run at the same time, each
+// message is announced only once.
 type Waker struct {
 	cfg Config
 	mu  sync.Mutex // held while an agent is checked and woken
@@ -63,11 +63,11 @@ func New(cfg Config) *Waker {
 	return &Waker{cfg: cfg}
 }
 
-// By describes the caller on whose behalf agents are woken, and how they may be woken.
+// By describes the caller on whose behalf agents are woken, and the permitted ways to wake them.
 type By struct {
 	Tmux  string // the caller's $TMUX; "" outside tmux
-	Types bool   // whether the notice may be typed into windows
-	Again bool   // wake agents again that were already woken for the same messages
+	Types bool   // whether Waker may type the notice into tmux windows
+	Again bool   // wake agents even if they have already been woken for the same messages
 }
 
 func (by By) query(agent string) maildir.IdleQuery {
@@ -78,13 +78,13 @@ func (by By) query(agent string) maildir.IdleQuery {
 type Outcome struct {
 	Project string `json:"project"` // slug
 	Agent   string `json:"agent"`
-	New     int    `json:"new"`           // number of messages that are new to the agent
+	New     int    `json:"new"`           // number of messages that the agent has not been notified of
 	How     string `json:"how,omitempty"` // an outcome as defined in package seat
 	Why     string `json:"why"`           // why the agent was not notified; "" if it was
 }
 
-// Pass checks every agent once, and calls told for each agent that was due. It returns errors from the index, or ctx's
-// error.
+// Pass checks every agent once, and calls told for each agent that had to be woken. It returns errors from the index,
+// or ctx's error.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return n.pass(ctx, by, look, told)
 }
 
-// pass checks the agents in look that are due, and removes them from look unless they could not be woken.
+// pass checks the agents in look that are due. It removes each of them from look, unless waking the agent has failed.
 func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
@@ -116,15 +116,15 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 	return nil
 }
 
-// Nudge checks one agent in a project once, and calls told for each of the agent's seats that was due. It returns
-// errors from the index, or ctx's error.
+// Nudge checks one agent in a project once, and calls told for each of the agent's seats that had to be woken. It
+// returns errors from the index, or ctx's error.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
 }
 
-// Watch runs a pass whenever mail arrives, a status changes or a turn ends. When ctx is done, Watch returns nil. If an
-// agent could not be woken, Watch retries, but calls told only for the first failure.
+// Watch runs a pass whenever mail arrives, a status changes or a turn ends. It returns nil when ctx is done. If an
+// agent cannot be woken, Watch retries, but calls told only for the first failure.
 func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	if by.Types {
 		defer n.cfg.Store.Types()()
@@ -135,7 +135,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		look, err = n.everybody(ctx)
 	}
 	for err == nil {
-		turn := n.cfg.Store.TurnEnded() // before the pass, so that no end of a turn is missed
+		turn := n.cfg.Store.TurnEnded() // taken before the pass, so that no end of a turn is missed
 		if err = n.pass(ctx, by, look, told); err == nil {
 			mark, err = n.wait(ctx, mark, look, turn)
 		}
@@ -146,20 +146,20 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom identifies an agent in a project.
+// whom identifies an agent of a project.
 type whom struct{ project, agent string }
 
 // attempt records how often waking an agent has failed, and when to retry.
 type attempt struct {
 	tries int
-	at    time.Time // the zero time means now
+	at    time.Time // zero: now
 }
 
 func (a attempt) next(first time.Duration) attempt {
 	return attempt{a.tries + 1, time.Now().Add(min(first<<min(a.tries, 16), retryMost))}
 }
 
-// everybody returns the agents of all projects, all due now.
+// everybody returns the agents of all projects, each due immediately.
 func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 	all := map[whom]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
@@ -176,8 +176,8 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 
 // wait waits until an agent in look is due, and returns the number of the last change that it has seen. If changes
 // after mark concern an agent, wait adds that agent to look and returns after Config.Settle. If turn is closed, wait
-// returns after Config.Settle, and every agent in look is due as if no attempt had been made to wake it. Otherwise it
-// returns when a retry is due.
+// also returns after Config.Settle, and makes every agent in look due, as if there had been no attempt to wake it.
+// Otherwise it returns when a retry is due.
 func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
@@ -185,7 +185,7 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		changes, err := n.cfg.Store.WaitChanges(waiting, mark, 1000)
 		switch {
 		case errors.Is(err, errTurnEnded):
-			due = true // the client shows its prompt within Config.Settle
+			due = true // the client will show its prompt within Config.Settle
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 			return mark, nil
 		case err != nil:
@@ -214,8 +214,8 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 
 var errTurnEnded = errors.New("a turn has ended")
 
-// waitingUntil returns a context that ends when ctx ends, at the time until (unless it is zero), or, with the cause
-// errTurnEnded, when turn is closed.
+// waitingUntil returns a context that is done when ctx is done, at the time until (unless it is zero), or when turn is
+// closed. In the last case, the cause is errTurnEnded.
 func waitingUntil(ctx context.Context, until time.Time, turn <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)
 	waiting, cancel := ctx, func() { end(nil) }
@@ -243,7 +243,7 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 	return first
 }
 
-// wake checks one agent, and wakes it if it is due. If left is true, waking the agent must be retried.
+// wake checks one agent, and wakes it if necessary. If left is true, waking the agent must be retried.
 func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -264,8 +264,8 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 	return left, err
 }
 
-// wakeOne wakes the agent of a seat and records the outcome. If nothing is left to announce, the outcome's How and Why
-// are "".
+// wakeOne wakes the agent at a seat and returns the outcome. If there is nothing left to announce, the outcome's How
+// and Why are "".
 func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) Outcome {
 	o := Outcome{Project: p.Slug, Agent: s.Agent, New: s.New}
 	switch {
@@ -286,8 +286,8 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice returns the Text for an agent with the given program. The program shows which toolset registered the agent,
-// and thus with which tool the agent reads mail.
+// notice returns the Text for an agent with the given program. The program shows which toolset has registered the
+// agent, and therefore which tool the agent reads its mail with.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

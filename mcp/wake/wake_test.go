@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a project with a tmux server and a code base in which agents work.
+// desk is a project with a code base in which agents work, and a tmux server.
 type desk struct {
 	t     *testing.T
 	tmux  *tmuxtest.Server
@@ -85,7 +85,7 @@ func (d *desk) status(s string) {
 	d.check(d.p.Agents.SetPresence(d.t.Context(), "Bob", s))
 }
 
-// echo writes the status file as a user would in a shell, and waits until the server has read it.
+// echo writes the status file the way a user does in a shell, and waits until the server has read it.
 func (d *desk) echo(s string) {
 	d.t.Helper()
 	d.check(os.WriteFile(filepath.Join(d.p.Dir(), "agents/Bob/status"), []byte(s+"\n"), 0o600))
@@ -101,7 +101,7 @@ func (d *desk) await(ok func() bool) {
 	waits.Until(d.t, "the awaited condition holds", ok)
 }
 
-// pass runs one pass and returns its outcomes, or "" if no agent was due.
+// pass runs one pass and returns its outcomes, or "" if no agent had to be woken.
 func (d *desk) pass(session string) (got string) {
 	d.t.Helper()
 	d.check(d.n.Pass(d.t.Context(), wake.By{Tmux: session, Types: true}, func(o wake.Outcome) { got += o.Agent + ": " + o.Why + "\n" }))
@@ -117,8 +117,8 @@ func (d *desk) unread() int {
 
 const told = "Bob: "
 
-// TestNoticeNamesTool checks that the notice names the tool with which its reader reads mail. That is the tool of the
-// toolset that created the agent, or agentmail's tool if the agent called from its pane.
+// TestNoticeNamesTool checks that the notice names the tool with which the agent reads its mail. This is a tool of the
+// toolset that created the agent, or agentmail's tool if the agent has made a call from its pane.
 func TestNoticeNamesTool(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -189,7 +189,8 @@ func (d *desk) read() {
 	d.check(err)
 }
 
-// TestFind checks that the right window is found for an agent or, if there is none, that the right reason is given.
+// TestFind checks that the right window is found for an agent. If there is no suitable window, the right reason must be
+// given.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -223,7 +224,7 @@ func TestFind(t *testing.T) {
 	refused("", "it has not called the server from a tmux window")
 	refused("/tmp/../s,1,1", "TMUX has an unexpected value (expected socket,pid,session)")
 	refused(ann.Tmux, "it has no tmux window on this machine")
-	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // a window with the same name but in another project
+	elsewhere := d.tmux.Window("work", "Bob", t.TempDir()) // a window with the same name in another project
 	refused(ann.Tmux, "it has no tmux window on this machine")
 	bob := d.tmux.Window("work", "Bob", linked)
 	hears(bob, ann.Tmux)
@@ -239,14 +240,14 @@ func TestFind(t *testing.T) {
 	seat(elsewhere, "Bob")
 	hears(elsewhere, "")
 	d.tmux.Run("kill-pane", "-t", second.Pane)
-	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // the window now has another agent's name
+	d.tmux.Run("rename-window", "-t", elsewhere.Pane, "Carol") // now the window has another agent's name
 	d.send("b")
 	refused("", "it has no tmux window on this machine")
 	hears(bob, bob.Tmux)
 	seat(bob, "Bob")
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
-	d.tmux.Split(bob, linked) // the new pane receives the keystrokes but is not the agent's pane
+	d.tmux.Split(bob, linked) // the new pane is the active one, but it is not the agent's pane
 	refused(bob.Tmux, "somebody is scrolling in its window, or the window's input is off or shared")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
@@ -265,8 +266,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestMeanwhile checks that mail that is read while tmux is answering is not announced, and that only one of many
-// concurrent passes asks tmux.
+// TestMeanwhile checks that a message that is read while tmux is being queried is not announced, and that only one of
+// many concurrent passes queries tmux.
 func TestMeanwhile(t *testing.T) {
 	d := newDesk(t)
 	w := d.tmux.Window("work", "Bob", d.repo)
@@ -316,7 +317,8 @@ func TestMeanwhile(t *testing.T) {
 }
 
 // TestWatch checks that each message is announced once, when it arrives, even if there are several watchers. A message
-// that was already read is not announced. An agent that could not be notified is notified as soon as possible.
+// that has already been read must not be announced. If an agent could not be notified, it must be notified as soon as
+// possible.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -351,7 +353,7 @@ func TestWatch(t *testing.T) {
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
 	busy := "somebody is scrolling in its window, or the window's input is off or shared"
-	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports the failure once
+	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports this once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())
 	}

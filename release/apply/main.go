@@ -1,6 +1,6 @@
-// Command apply reads the file release/home and updates everything in the repository that depends on mailtree's
-// public home: the module path, names in the program, server.json, the plugins for clients, and the README's section
-// on installing. Run it in the folder release or in the repository's top folder. A second run changes nothing.
+// Command apply reads the file release/home and updates everything in the repository that depends on it: the module
+// path, names in the program, server.json, the plugins for clients, and the README's section on installing. Run it in
+// the folder release or in the repository's top folder. A second run changes nothing.
 package main
 
 import (
@@ -27,7 +27,7 @@ import (
 	"mailtree/release"
 )
 
-// pluginSource contains the address that the plugins for clients mention.
+// pluginSource is the source file with the address of mailtree's home that the plugins contain.
 const pluginSource = "clients/plugin/plugin.go"
 
 //go:embed clone.md home.md
@@ -66,7 +66,7 @@ func run(root string, out *os.File) error {
 	return nil
 }
 
-// derive returns the new content of each file that does not match the home, by path below root. It writes nothing.
+// derive returns the new content, by path below root, of each file that does not match the home. It writes nothing.
 func derive(root string, home release.Home) (map[string][]byte, error) {
 	changed := map[string][]byte{}
 	rewrite := func(path string, edit func([]byte) ([]byte, error)) error {
@@ -130,7 +130,7 @@ func derive(root string, home release.Home) (map[string][]byte, error) {
 	return changed, err
 }
 
-// imports replaces the module path from in the imports of a Go file, and sorts the imports again.
+// imports replaces one module path with another in the imports of a Go file, and sorts the imports again.
 func imports(source []byte, from, to string) ([]byte, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", source, parser.ImportsOnly)
@@ -157,7 +157,7 @@ func imports(source []byte, from, to string) ([]byte, error) {
 	return format.Source(append(edited, source[end:]...))
 }
 
-// constants returns an edit that sets string constants, which must exist in the file.
+// constants returns an edit that sets the string constants in values. They must exist in the file.
 func constants(values map[string]string) func([]byte) ([]byte, error) {
 	return func(source []byte) ([]byte, error) {
 		for name, value := range values {
@@ -171,7 +171,7 @@ func constants(values map[string]string) func([]byte) ([]byte, error) {
 	}
 }
 
-// server sets the name and the repository in server.json. It keeps the other values.
+// server sets the name and the repository in server.json, and keeps the other values.
 func server(old []byte, home release.Home) ([]byte, error) {
 	var s struct {
 		Schema      string          `json:"$schema"`
@@ -205,7 +205,7 @@ type repository struct {
 	Source string `json:"source"` // the name of the forge, such as github
 }
 
-// begin and end are the lines around the section on installing in README.md.
+// begin and end are the marker lines around the section on installing in README.md.
 const (
 	begin = "<!-- release/apply writes the lines from here -->\n"
 	end   = "<!-- to here -->\n"

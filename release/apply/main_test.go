@@ -13,7 +13,7 @@ import (
 	"mailtree/release"
 )
 
-// TestApplied checks that the repository contains exactly what release/home says.
+// TestApplied checks that the repository matches release/home, so that apply would change nothing.
 func TestApplied(t *testing.T) {
 	home, err := release.Read("../home")
 	if err != nil {
@@ -42,8 +42,8 @@ func TestModule(t *testing.T) {
 	}
 }
 
-// TestApply checks that the home github.com/example/mailtree reaches every file in a copy of the repository, that a
-// second run changes nothing, and that the empty home restores every file.
+// TestApply checks that applying another home to a copy of the repository updates every file that depends on the
+// home, and that a second run changes nothing. Applying the repository's own home again must restore every file.
 func TestApply(t *testing.T) {
 	root := t.TempDir()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
@@ -119,7 +119,7 @@ image = ghcr.io/example/mailtree
 tap = example/tap
 `
 
-// TestHome checks that a home with a mistake is refused.
+// TestHome checks that Read refuses a home file that contains a mistake.
 func TestHome(t *testing.T) {
 	for text, want := range map[string]string{
 		"repository = https://github.com/example/mailtree": "is empty: set all values or none",

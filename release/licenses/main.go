@@ -18,7 +18,7 @@ import (
 // platforms are the operating systems in release/goreleaser.yaml. The linked modules do not depend on the processor.
 var platforms = []string{"linux", "darwin", "freebsd"}
 
-// legal matches the names of files that must be distributed with a program.
+// legal matches the names of license and notice files, which must be distributed with the program.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents|unlicense)`)
 
 func main() {

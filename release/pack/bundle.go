@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// bundles writes an MCPB bundle for each platform that Claude Desktop runs on, and for Linux. A bundle's manifest
-// cannot name a processor, so each processor has its own bundle.
+// bundles writes an MCPB bundle for each macOS and Linux archive. A bundle's manifest cannot specify a processor, so
+// each processor needs a separate bundle.
 func (e *edition) bundles() error {
 	for _, a := range e.Archives {
 		if a.OS != "darwin" && a.OS != "linux" {

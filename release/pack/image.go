@@ -21,14 +21,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// user is the user and group id of the image's only user. Other images without a shell use the same id.
+// user is the user and group id of the only user in the image. Other images without a shell use the same id.
 const user = 65532
 
-// lacks is the image's description. It also says what the image cannot do.
+// lacks is the description of the image, which includes what the image cannot do.
 const lacks = about + ". This image contains no Git, so it has no `mailtree sync` and no `mailtree guard`."
 
-// image writes the container image for both processors as an archive in OCI's layout: the program, CA certificates and
-// nothing else. `skopeo copy oci-archive:FILE` and `podman load` read it.
+// image writes the container image for both processors as an archive in the OCI layout. The image contains only the
+// program and CA certificates. `skopeo copy oci-archive:FILE` and `podman load` read the archive.
 func (e *edition) image() error {
 	var index v1.ImageIndex = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, a := range e.Archives {
@@ -135,7 +135,7 @@ func must(c *v1.ConfigFile, err error) *v1.ConfigFile {
 	return c
 }
 
-// in returns the files, moved into a folder.
+// in returns the files with their names moved into a folder.
 func in(folder string, contents []file) []file {
 	moved := slices.Clone(contents)
 	for i := range moved {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// formula writes the Homebrew formula. In the tap's repository, it belongs at Formula/mailtree.rb.
+// formula writes the Homebrew formula, which must be published as Formula/mailtree.rb in the tap's repository.
 func (e *edition) formula() error {
 	data, err := e.fromTemplate("mailtree.rb", e)
 	if err != nil {
@@ -26,7 +26,7 @@ func (e *edition) installer() error {
 	return e.write("install.sh", data)
 }
 
-// registry writes the entry for the MCP registry: server.json with the version and the packages.
+// registry writes the entry for the MCP registry, which is server.json with the version and the packages added.
 func (e *edition) registry() error {
 	data, err := os.ReadFile(filepath.Join(e.dist, "..", "server.json"))
 	if err != nil {

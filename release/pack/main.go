@@ -1,6 +1,6 @@
-// Command pack builds what GoReleaser does not, from GoReleaser's archives in dist: npm packages, Python wheels, MCPB
-// bundles, the container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it
-// in the folder release. The same archives always produce the same files.
+// Command pack builds more packages from GoReleaser's archives in dist: npm packages, Python wheels, MCPB bundles,
+// the container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it in the
+// folder release. The same archives always produce the same files.
 package main
 
 import (
@@ -31,7 +31,7 @@ var files embed.FS
 
 const about = "Mail, threads, search and file claims for coding agents"
 
-// edition is a version of mailtree with everything that its packages contain.
+// edition is a version of mailtree, with the data that its packages contain.
 type edition struct {
 	release.Home
 	About    string
@@ -91,7 +91,7 @@ func run(root string, out io.Writer) error {
 	return e.sums()
 }
 
-// readDist reads what GoReleaser has written.
+// readDist reads GoReleaser's metadata and archives from dist.
 func (e *edition) readDist() error {
 	var about struct {
 		Version string
@@ -132,7 +132,7 @@ func readJSON(name string, to any) error {
 	return json.Unmarshal(data, to)
 }
 
-// read reads an archive. The program's modification time is the time of the commit.
+// read reads an archive and its checksum. The program's modification time is the time of the commit.
 func (a *archive) read(name string, e *edition) error {
 	data, err := os.ReadFile(name)
 	if err != nil {

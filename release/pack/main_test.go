@@ -30,7 +30,8 @@ image = ghcr.io/example/mailtree
 tap = example/tap
 `
 
-// packed writes archives as GoReleaser does, with a script as the program, and packs them. It returns the folder dist.
+// packed writes archives as GoReleaser does, with a script in place of the program, and packs them. It returns the
+// folder dist.
 func packed(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -93,7 +94,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestNPM checks that the small package depends on the packages with programs, each for one platform.
+// TestNPM checks that the main package depends on the packages with the program, each of which is for one platform.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	dist := packed(t)
@@ -141,7 +142,7 @@ func TestNPM(t *testing.T) {
 	}
 }
 
-// TestWheel checks that RECORD lists every other file of a wheel with its hash, and that the program can be executed.
+// TestWheel checks that RECORD in a wheel lists every other file with its hash, and that the program is executable.
 func TestWheel(t *testing.T) {
 	t.Parallel()
 	name := "python/example_mailtree-1.2.0rc1-py3-none-manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64.whl"
@@ -178,8 +179,8 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// TestInstall runs the install script. It must install the archive for this platform, and nothing if the archive was
-// changed.
+// TestInstall checks that the install script installs the program for this platform, and installs nothing if the
+// archive was changed.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// npmArch maps Go's names for processors to npm's. For operating systems, npm's names equal Go's.
+// npmArch maps Go's names for processors to npm's names. The names for operating systems are the same.
 var npmArch = map[string]string{"amd64": "x64", "arm64": "arm64"}
 
 // npmPackage contains the values that the templates of the npm packages use.
@@ -20,9 +20,8 @@ type npmPackage struct {
 	Binary  map[string]string // versions of the packages with binaries, by package name
 }
 
-// npm writes a package with the program for each platform, and a small package that depends on all of them. The
-// program npm installs only the dependency for the current platform, because the os and cpu of the others do not
-// match.
+// npm writes one package with the program for each platform, and a main package that depends on all of them. The npm
+// command installs only the dependency for the current platform, because the os and cpu of the others do not match.
 func (e *edition) npm() error {
 	main := npmPackage{edition: e, Package: e.NPM, Binary: map[string]string{}}
 	for _, a := range e.Archives {
@@ -55,7 +54,7 @@ func (e *edition) npm() error {
 	})
 }
 
-// npmFile writes a package as a file that `npm publish` accepts.
+// npmFile writes a package to a file that `npm publish` accepts.
 func (e *edition) npmFile(name string, contents []file) error {
 	for i := range contents {
 		contents[i].name = "package/" + contents[i].name

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// wheelPlatforms contains the tags of the platforms that PyPI has wheels for. The program is linked statically, so it
-// works with any C library. Go 1.26 needs macOS 12.
+// wheelPlatforms contains the wheel tags for each platform that has a wheel. The program is statically linked, so it
+// works with any C library. Programs built with Go 1.26 need macOS 12.
 var wheelPlatforms = map[string]string{
 	"linux/amd64":  "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
 	"linux/arm64":  "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
@@ -21,7 +21,7 @@ var wheelPlatforms = map[string]string{
 	"darwin/arm64": "macosx_12_0_arm64",
 }
 
-// wheels writes a wheel for each platform. Installing the wheel puts the program into the environment's scripts
+// wheels writes a wheel for each platform. Installing a wheel copies the program into the environment's scripts
 // folder.
 func (e *edition) wheels() error {
 	version, err := pythonVersion(e.Version)
@@ -77,8 +77,8 @@ func (e *edition) wheels() error {
 
 var preRelease = regexp.MustCompile(`^(\d+\.\d+\.\d+)-(alpha|beta|rc|dev)\.(\d+)$`)
 
-// pythonVersion converts a semantic version to Python's form: 1.2.0-rc.1 to 1.2.0rc1. It returns an error for any
-// pre-release other than alpha, beta, rc or dev with a number.
+// pythonVersion converts a semantic version to Python's form, for example 1.2.0-rc.1 to 1.2.0rc1. It returns an error
+// for any pre-release other than alpha, beta, rc or dev with a number.
 func pythonVersion(version string) (string, error) {
 	if !strings.Contains(version, "-") {
 		return version, nil

@@ -11,8 +11,8 @@ import (
 // unknown.
 const serverGone = "its server stopped before the hook finished"
 
-// adopt takes over a command whose server was killed before the command ended. It ends the command like any other
-// command, at its timeout or when this server stops, and logs the outcome.
+// adopt takes over a command whose server was killed before the command ended. Like any other command, it is ended at
+// its timeout or when this server stops. adopt then logs the outcome.
 func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second
@@ -42,7 +42,7 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 			why, patience = serverStopped, stopAfter
 		}
 		ended := make(chan error)
-		close(ended) // the command is not a child of this process, so it cannot be waited for
+		close(ended) // the command is not a child of this process, so it cannot be waited on
 		_, _ = r.stop(a.PID, ended, patience)
 		break
 	}

@@ -23,8 +23,8 @@ const (
 	killAfter  = 5         // seconds between TERM and KILL at a timeout
 	stopAfter  = 3         // seconds between TERM and KILL when the server stops
 	leaveAfter = 2         // seconds that output may stay open after the command has ended
-	maxOutput  = 64 << 10  // the last bytes of output to keep
-	maxFact    = 100 << 10 // bytes of one variable; the system's limit is 128 KiB
+	maxOutput  = 64 << 10  // number of bytes to keep from the end of the output
+	maxFact    = 100 << 10 // maximum bytes of one variable; the system's limit is 128 KiB
 )
 
 // Outcomes of a command that the server ended.
@@ -33,7 +33,7 @@ const (
 	serverStopped = "the server stopped"
 )
 
-// execute runs the command and waits until it has ended.
+// execute runs the command and waits for it to end.
 func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	out := &tail{}
 	end := hook.End{Exit: -1}
@@ -86,7 +86,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 }
 
 // start starts the command. If the machine lacks resources, start retries for up to the command's timeout. It must
-// retry, because the run already has a mark, so no later server would start the command.
+// retry, because the run is already marked as begun, so no later server would start the command.
 func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec.Cmd, error) {
 	giveUp := time.NewTimer(time.Duration(run.Hook.Timeout) * r.cfg.Second)
 	defer giveUp.Stop()
@@ -125,8 +125,8 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 	}
 }
 
-// passing reports whether a command could not start because of a temporary condition of the machine. Other errors are
-// caused by the command itself: for example, it is not a program, or it has too many arguments.
+// passing reports whether err, from starting a command, is caused by a temporary condition of the machine. Other
+// errors are caused by the command itself, for example because it is not a program or has too many arguments.
 func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
@@ -183,8 +183,8 @@ func facts(run *hook.Run) (env []string) {
 	return env
 }
 
-// attached returns the message's attachments as a JSON list. If the list would not fit in a variable, the last
-// attachments are left out.
+// attached returns the message's attachments as a JSON list. If the list would not fit in a variable, attached omits
+// the last attachments.
 func attached(run *hook.Run) string {
 	type one struct {
 		Name      string `json:"name,omitempty"`
@@ -216,7 +216,7 @@ type account struct {
 	name, home string
 }
 
-// nobody is the group id for a user without an account.
+// nobody is the group id that a command gets if its user has no account.
 const nobody = 65534
 
 // accountOf returns the account of an OS user. If the system has no account for the uid, the result contains only the
@@ -257,7 +257,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid), Groups: a.groups}
 }
 
-// dir returns the user's home folder if it belongs to the user, otherwise the root folder.
+// dir returns the user's home folder if the user owns it, and "/" otherwise.
 func (a account) dir() string {
 	fi, err := os.Stat(a.home)
 	if err != nil || !fi.IsDir() || !filepath.IsAbs(a.home) {

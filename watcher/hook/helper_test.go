@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// bench is a store with a project that has the agents ann and bob. dir is the folder in which commands write files.
+// bench is a store with a project that has the agents ann and bob. Commands write files in the folder dir.
 type bench struct {
 	*storetest.Store
 	t   *testing.T
@@ -103,7 +103,7 @@ func (b *bench) script(name, text string) string {
 	return file
 }
 
-// waiting writes a script that waits until goOn is called.
+// waiting writes a script that runs until goOn is called.
 func (b *bench) waiting(name string) string {
 	return b.script(name, "while [ ! -e DIR/go ]; do sleep 0.01; done\n")
 }
@@ -124,7 +124,7 @@ func (b *bench) send(auth, subject string) string {
 	return m.ID
 }
 
-// run is one line of a run's mark, for its beginning or for its end.
+// run is one line of a run's mark. It records the run's beginning or its end.
 type run struct {
 	Hook, Message, Begun, Ended, End, Output string
 	Exit                                     int
@@ -136,7 +136,7 @@ const (
 	ended = true
 )
 
-// runs returns the lines for the beginnings or, if ends is set, for the ends of runs, in order of time.
+// runs returns the lines that record the beginnings or, if ends is set, the ends of runs, in chronological order.
 func (b *bench) runs(ends bool) (all []run) {
 	b.t.Helper()
 	for line := range strings.Lines(storetest.HookMarks(b.t, b.Root())) {

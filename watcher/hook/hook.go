@@ -2,18 +2,19 @@
 // package follows the feed of changes, so mail that a user saves or `git pull` brings in also fires hooks. It runs
 // commands in a limited pool of workers, as follows:
 //
-//   - directly, never through a shell; no part of the message is an argument;
+//   - directly, never through a shell; no part of the message is passed as an argument;
 //   - with the copy's file on standard input, unchanged; a command need not read it;
-//   - with MAILTREE_X and AIMX_X in the environment for each X of HOOK_NAME, EVENT, MAILBOX, FROM, TO,
-//     SUBJECT, FILEPATH, MESSAGE_ID, ID, DATE and ATTACHMENTS, with HOME, USER and LOGNAME, and with the
-//     server's PATH, LANG, LC_ALL and TZ, but no other variable of the server;
+//   - with the environment variables MAILTREE_X and AIMX_X for each X of HOOK_NAME, EVENT, MAILBOX, FROM, TO,
+//     SUBJECT, FILEPATH, MESSAGE_ID, ID, DATE and ATTACHMENTS;
+//   - with HOME, USER and LOGNAME, and with the server's PATH, LANG, LC_ALL and TZ, but no other variable of the
+//     server;
 //   - in a separate process group, which gets TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, if the server is root.
 //
 // Deliveries and replies never wait for hooks, because this package reads changes that the index has already
-// recorded. It writes the mark of a run before the run begins, so that no crash or restart repeats the run. If runs
-// have not begun when this server ends, the next server begins them. On Linux, if a killed server left commands
-// running, the next server ends them at their timeouts.
+// recorded. It writes a run's mark before the run begins, so that no crash or restart repeats the run. Runs that have
+// not begun when this server ends are begun by the next server. On Linux, if a killed server left commands running,
+// the next server ends them at their timeouts.
 package hook
 
 import (
@@ -32,7 +33,7 @@ type Config struct {
 	Store   *maildir.Store
 	Log     *slog.Logger  // nil: discarded
 	Workers int           // commands that may run at the same time; 0: 8
-	Second  time.Duration // the length of one second in timeouts, for tests; 0: a second
+	Second  time.Duration // how long one second of a timeout takes, for tests; 0: a second
 }
 
 // Runner runs hooks.
@@ -44,17 +45,17 @@ type Runner struct {
 	adopted atomic.Int32 // commands of an earlier server that are still running
 
 	mu   sync.Mutex
-	mark int64 // every change up to this mark is in the queue or needs no hook
+	mark int64 // every change up to this position has been queued or needs no hook
 }
 
 const (
 	defaultWorkers = 8
 	pageSize       = 256  // changes read at a time
-	saveEvery      = 4096 // changes between two saved marks
+	saveEvery      = 4096 // number of changes between two saves of the mark
 	retryTime      = 2 * time.Second
 )
 
-// New returns a runner. The runner starts nothing before Run.
+// New returns a runner. It does nothing until Run is called.
 func New(cfg Config) *Runner {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -68,8 +69,8 @@ func New(cfg Config) *Runner {
 	return &Runner{cfg: cfg, queue: newQueue(cfg.Workers)}
 }
 
-// Run follows the feed until ctx ends. It then ends the running commands in the same way as at a timeout, and
-// returns. If the marks cannot be read, Run keeps trying, and runs no hooks until it succeeds.
+// Run follows the feed until ctx is done. It then ends the running commands as it would at a timeout, and returns. If
+// the marks cannot be read, Run keeps trying, and runs no hooks until it can read them.
 func (r *Runner) Run(ctx context.Context) {
 	var log *hook.Log
 	r.insist(ctx, "cannot run hooks", func() (err error) {
@@ -105,8 +106,8 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
 // resume determines the position from which to follow the feed. Normally, that is where the last Run ended. If the
-// index is new or no mark was saved, resume queues the missed firings, and Run follows the feed from the first hook
-// on.
+// index is new or no mark was saved, resume queues the missed firings, and Run follows the feed from the creation of
+// the first hook on.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "cannot resume hooks", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -158,7 +159,7 @@ func (r *Runner) follow(ctx context.Context) {
 	})
 }
 
-// putFirings queues firings, waits for room if necessary, and then moves the mark.
+// putFirings queues firings, waiting for room if necessary, and then advances the mark.
 func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) {
 	for _, f := range all {
 		if !r.queue.enqueue(ctx, f) {
@@ -171,7 +172,7 @@ func (r *Runner) putFirings(ctx context.Context, all []hook.Firing, mark int64) 
 	r.save(saveEvery)
 }
 
-// save writes the mark to the log if no firing is queued and the mark has moved by more than atLeast.
+// save writes the mark to the log if no firing is queued and the mark has advanced by more than atLeast.
 func (r *Runner) save(atLeast int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +183,7 @@ func (r *Runner) save(atLeast int64) {
 	}
 }
 
-// insist calls f until it succeeds or ctx ends. It logs a failure once.
+// insist calls f until f succeeds or ctx is done. It logs only the first failure.
 func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 	for said := false; ; said = true {
 		err := f()
@@ -218,8 +219,8 @@ func (r *Runner) work(ctx context.Context) {
 	}
 }
 
-// beginFiring decides whether to run a firing. It returns a nil run if there is nothing to run or if ctx ended before
-// the decision.
+// beginFiring decides whether to run a firing. It returns a nil run if there is nothing to run, or if ctx was done
+// before the decision.
 func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run, decided bool) {
 	r.insist(ctx, "cannot start a hook", func() error {
 		if ctx.Err() != nil {

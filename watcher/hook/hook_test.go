@@ -26,8 +26,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestRun checks that the command gets its arguments unchanged, the file on standard input, and the facts in its
-// environment. The environment contains no other variables of the server, except PATH, LANG, LC_ALL and TZ.
+// TestRun checks that the command gets its arguments unchanged, the message file on standard input, and the variables
+// that describe the message. Of the server's variables, it gets only PATH, LANG, LC_ALL and TZ.
 func TestRun(t *testing.T) {
 	t.Setenv("SECRET", "of the server") //nolint:paralleltest // the environment is the process's
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -77,9 +77,9 @@ func times(all []run) []run {
 	return all
 }
 
-// TestWhat checks which mail hooks run for. An on_receive hook runs only for trusted mail, unless it sets
-// FireOnUntrusted, and then it also runs for mail that a user saved. An after_send hook runs for sent mail. No hook
-// runs for mail older than the hook.
+// TestWhat checks which mail makes a hook run. An on_receive hook must run only for trusted mail, unless
+// FireOnUntrusted is set. In that case, it must also run for mail that a user saved. An after_send hook must run for
+// sent mail. No hook may run for mail older than the hook.
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -113,7 +113,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestPull checks that mail that arrives with `git pull` fires hooks as untrusted mail.
+// TestPull checks that mail that arrives through `git pull` is treated as untrusted when it fires hooks.
 func TestPull(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{})
@@ -158,7 +158,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
-// TestSlow checks that a hook that does not end does not delay deliveries, replies, or other owners' hooks.
+// TestSlow checks that a hook that never ends does not delay deliveries, replies, or other owners' hooks.
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -219,7 +219,7 @@ func TestTimeout(t *testing.T) {
 }
 
 // TestUnending checks that the runner also ends a command that has left its process group. If even KILL does not end
-// a command, the runner does not wait for it.
+// a command, the runner must not wait for the command.
 func TestUnending(t *testing.T) {
 	t.Parallel()
 	other := exec.Command("/bin/true")
@@ -261,14 +261,14 @@ time.sleep(1000)'
 			t.Fatal(err)
 		}
 		if i == 1 {
-			syscall.Kill(n, syscall.SIGKILL) // nothing else ends the child
+			syscall.Kill(n, syscall.SIGKILL) // otherwise, the child would run forever
 		} else {
 			b.until("the command has ended", func() bool { return gone(n) })
 		}
 	}
 }
 
-// gone reports whether a process has ended, whether or not its parent has waited for it.
+// gone reports whether a process has ended, whether or not its parent has waited on it.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
@@ -277,8 +277,8 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestStop checks that the server ends running commands when it stops. The next server runs the waiting firings, but
-// does not repeat runs that had begun.
+// TestStop checks that the server ends running commands when it stops. The next server must run the waiting firings,
+// but must not repeat runs that had begun.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -333,7 +333,7 @@ func TestInputAndOutput(t *testing.T) {
 }
 
 // TestAsOwner checks that a server that runs as root runs the command as the owner of the mailbox, with the owner's
-// groups and no others. It does not run the command if the mailbox has changed hands in the meantime.
+// groups and no others. It must not run the command if the mailbox has changed owners in the meantime.
 func TestAsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -405,9 +405,9 @@ func TestNotAsOther(t *testing.T) {
 	}
 }
 
-// TestStartedLater checks that if a command temporarily cannot start, the runner retries. It must, because the run
-// already has a mark, so the mail gets no other run. In this test, the command cannot start because the system does
-// not execute a file that is open for writing.
+// TestStartedLater checks that the runner retries if a command temporarily cannot start. It must retry, because the
+// run is already marked as begun, so no other run follows. In this test, the command's file is open for writing, so
+// the system does not execute it.
 func TestStartedLater(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -438,7 +438,7 @@ func TestStartedLater(t *testing.T) {
 	}
 }
 
-// writer is an io.Writer that calls a function for each log line.
+// writer is a function that receives each log line. It implements io.Writer.
 type writer func(line []byte)
 
 func (w writer) Write(line []byte) (int, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 // identity returns a string that identifies a process even if its pid is reused. The string consists of the boot id
-// and the time since boot at which the process began. It is "" for a process that has ended, whether or not its
-// parent has waited for it. If the file temporarily cannot be read, identity returns an error. See proc_pid_stat(5).
+// and the time since boot at which the process started. It is "" for a process that has ended, whether or not its
+// parent has waited on it. If the file temporarily cannot be read, identity returns an error. See proc_pid_stat(5).
 // For a process that is ending, reading the file fails with ESRCH.
 func identity(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

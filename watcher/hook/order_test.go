@@ -18,9 +18,9 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// TestOlder checks that a hook does not run for mail older than the hook, even if that mail is reported late or was
-// gone for a while. It runs for newer mail that arrived while no server was running, no matter what date the mail
-// has.
+// TestOlder checks that a hook does not run for mail older than the hook, even if the mail is reported late or was
+// gone for a while. The hook must run for newer mail that arrived while no server was running, regardless of the date
+// in the mail.
 func TestOlder(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -60,8 +60,8 @@ func TestOlder(t *testing.T) {
 	}
 }
 
-// TestByHand checks that a hook that a user wrote into hooks.json without a time runs for all mail that arrives after
-// it, even if the user saves the file again.
+// TestByHand checks that a hook that a user added to hooks.json without a time runs for all mail that arrives
+// afterward, even if the user saves the file again.
 func TestByHand(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -84,8 +84,8 @@ func TestByHand(t *testing.T) {
 	b.ended(3)
 }
 
-// TestUnmarked checks that if no mark was saved, a server still runs a hook for mail that arrived after the hook, no
-// matter what date the mail has.
+// TestUnmarked checks that even if no mark was saved, a server runs a hook for mail that arrived after the hook was
+// created, regardless of the date in the mail.
 func TestUnmarked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -151,8 +151,8 @@ func TestClockSetBack(t *testing.T) {
 	}
 }
 
-// TestOnce sends 200 messages while the runner stops and restarts several times. The hook must run once for each
-// message.
+// TestOnce checks that a hook runs exactly once for each of 200 messages that are sent while the runner stops and
+// restarts several times.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Config{NoWatcher: true})
@@ -187,8 +187,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestRebuilt checks that after the index is rebuilt, hooks run for newer mail for which they have not run yet. No
-// hook runs twice for the same mail.
+// TestRebuilt checks that after the index is rebuilt, each hook runs for the newer mail for which it has not run yet,
+// and does not run twice for the same mail.
 func TestRebuilt(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -219,7 +219,7 @@ func TestRebuilt(t *testing.T) {
 	b.open(storetest.Config{Root: root, NoWatcher: true})
 	b.start(hook.Config{Workers: 1})
 	b.ended(12)
-	var missed []string // messages of the runs that caught up, in order
+	var missed []string // the messages for which the hook ran late, in order
 	for _, r := range b.runs(begun)[6:] {
 		if strings.HasSuffix(r.Hook, "/bob/count") {
 			missed = append(missed, r.Message)

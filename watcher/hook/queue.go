@@ -8,13 +8,13 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// maxQueued limits the memory of the queue. Other firings stay in the feed.
+// maxQueued limits the number of queued firings, and thus memory. Further firings stay in the feed.
 const maxQueued = 10_000
 
-// queue hands out each owner's firings in order, and serves owners in turn. No owner gets all workers, so one owner's
-// slow hooks do not delay other owners' hooks. It is safe for concurrent use.
+// queue contains the firings of all owners. It serves the owners in turn, and each owner's firings in order. No owner
+// can occupy all workers, so one owner's slow hooks do not delay other owners' hooks. It is safe for concurrent use.
 type queue struct {
-	share int // how many commands of one owner may run at the same time
+	share int // maximum number of one owner's commands that run at the same time
 
 	mu      sync.Mutex
 	change  *sync.Cond
@@ -31,7 +31,7 @@ func newQueue(workers int) *queue {
 	return q
 }
 
-// enqueue adds a firing as soon as there is room. It returns false if ctx ends first.
+// enqueue adds a firing as soon as there is room. It returns false if ctx is done first.
 func (q *queue) enqueue(ctx context.Context, f hook.Firing) bool {
 	stop := context.AfterFunc(ctx, func() {
 		q.mu.Lock()
@@ -91,7 +91,7 @@ func (q *queue) begun() {
 	q.change.Broadcast()
 }
 
-// done records that a worker is free again.
+// done records that a firing has ended and its worker is free.
 func (q *queue) done(owner int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,7 +101,7 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether no firing is waiting for a worker or for its decision.
+// empty reports whether no firing is waiting for a worker or being decided on.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

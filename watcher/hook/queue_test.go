@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestTurns checks that the queue serves owners in turn and each owner's firings in order, and that no owner gets every
-// worker.
+// TestTurns checks that the queue serves owners in turn and each owner's firings in order, and that no owner can
+// occupy all workers.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	q := newQueue(3)
@@ -42,7 +42,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestRoom checks that enqueue waits until there is room or its context ends.
+// TestRoom checks that enqueue waits until there is room or its context is done.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	q := newQueue(1)

@@ -22,12 +22,12 @@ type Client struct {
 	hello string
 }
 
-// NewClient returns a client that connects to the server through dial. The caller argument contains the facts about
-// the caller that only the client knows.
+// NewClient returns a client that connects to the server through dial. caller contains facts about this process that
+// the server cannot find out itself.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
-			DisableKeepAlives: true, // a stopping server closes idle connections, possibly during the next request
+			DisableKeepAlives: true, // a stopping server closes idle connections, perhaps just as a request is sent
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				c, err := dial(ctx)
 				if err != nil {
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes the text into answer. For answer and the
-// errors, see Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. Call describes
+// answer and the errors.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -132,7 +132,7 @@ func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	return json.Unmarshal([]byte(result.Contents[0].Text), answer)
 }
 
-// rpc sends one request to the mail toolset.
+// rpc sends one request to the mail toolset and decodes the result.
 func (c *Client) rpc(ctx context.Context, method string, params, result any) error {
 	body := map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 	res, err := c.post(ctx, "/toolset/mail/mcp", body)
@@ -161,8 +161,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of adds a project to one of the socket's verbs. The project is given as its key, its slug, or the last element of
-// its path. If project is "", the verb runs without a project.
+// Of returns the name of a socket verb that runs in a project. The project is given as its key, its slug, or the last
+// element of its path. If project is "", the verb runs without a project.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -170,8 +170,8 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask asks the server to run one of its socket's verbs, with POST /mailtree/<verb>. It returns the same errors as
-// Call.
+// Ask asks the server to run one of its socket's verbs, with POST /mailtree/<verb>, and decodes the answer. It
+// returns the same errors as Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -181,9 +181,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and passes every line to each. It
-// returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the answer
-// early, and the same errors as Call.
+// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and calls each with every line.
+// It returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the
+// answer early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -285,7 +285,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refusedBy returns the refusal in an answer as an error.
+// refusedBy returns the error for a response in which the server refuses a request.
 func refusedBy(res *http.Response) error {
 	var said struct {
 		Error struct{ Message string }
@@ -300,7 +300,7 @@ func refusedBy(res *http.Response) error {
 	return refused
 }
 
-// stranger returns the error for an answer that this version does not understand.
+// stranger returns the error for a response that this version does not understand.
 func stranger(res *http.Response) error {
 	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
 }

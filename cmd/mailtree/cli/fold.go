@@ -7,21 +7,21 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// word matches a part of a line that Fold does not break: text between spaces. A command in backquotes is one word.
+// word matches a word. Fold does not break words. A command in backquotes is part of one word, including its spaces.
 var word = lazy.Regexp("(?:`[^`]*`|[^ \\t`]|`)+")
 
-// quoted matches a quoted part of a command.
+// quoted matches text in quotation marks.
 var quoted = lazy.Regexp(`"[^"]*"|'[^']*'`)
 
 // Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
 // word that is too long for a line, such as a path. Continuation lines are indented to the start of the line's last
 // column if that start is in the first two thirds of the width. Columns are separated by two spaces.
 //
-// Fold also does not break the indented lines without columns that follow a line ending with a colon. They contain
-// commands, which users copy and paste.
+// Fold also does not break indented lines after a line that ends with a colon, unless these lines have columns. They
+// contain commands, which users copy and paste.
 func Fold(text string, width int) string {
 	var b strings.Builder
-	commands := false // whether indented lines are commands
+	commands := false // whether the indented lines that follow are commands
 	for line := range strings.Lines(text) {
 		bare, end := strings.CutSuffix(line, "\n")
 		commands = commands && strings.HasPrefix(bare, " ")
@@ -59,7 +59,7 @@ func foldLine(line string, width int) string {
 			at, blank = begin, 0
 		}
 		parts := breakWide(word, width-at-blank, width-begin)
-		if len(parts) == 1 && blank > 0 && at+blank+columns(word) > width { // the word begins the next line
+		if len(parts) == 1 && blank > 0 && at+blank+columns(word) > width { // the word goes on the next line
 			b.WriteString("\n" + strings.Repeat(" ", left))
 			at, blank = begin, 0
 		}

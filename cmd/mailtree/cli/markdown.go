@@ -35,7 +35,7 @@ func (s *Screen) Markdown(body string, indent int) string {
 	return b.String()
 }
 
-// ended returns text with a newline at its end. It adds the newline if necessary, except to empty text.
+// ended adds a newline to text, unless text is empty.
 func ended(text string) string {
 	if text == "" {
 		return ""
@@ -43,12 +43,12 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// markupWord matches what remains of markup in a part of a body: code fences, and words that consist only of markup
+// markupWord matches markup that remains in an excerpt of a body: code fences, and words that consist only of markup
 // characters.
 var markupWord = lazy.Regexp("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet formats an excerpt that a search found in a message as one line of plain text. In the argument, matches are
-// enclosed in **. In the result, they are bold if the screen supports that. Snippet returns "" if the excerpt is part
+// Snippet formats an excerpt that a search found in a message as one line. The argument has ** on both sides of each
+// match. In the result, the matches are bold if the screen supports that. Snippet returns "" if the excerpt is part
 // of the subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")

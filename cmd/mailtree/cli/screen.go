@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is where a command prints. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
+// Screen is what commands print to. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
 // Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
@@ -147,7 +147,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	inner.Out = written
 	err = print(&inner)
 	text.Close()
-	_ = pager.Wait() // its exit status says nothing about the text
+	_ = pager.Wait() // the pager's exit status does not matter here
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
 		return print(s) // show the text anyway

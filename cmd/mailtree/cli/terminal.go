@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences that switch to and from the terminal's second screen, hide the cursor there, and mark pasted
-// text.
+// Control sequences that switch to and from the terminal's alternate screen, hide the cursor there, and have the
+// terminal mark pasted text.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
 	leaveScreen = "\x1b[2J\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// Terminal is a terminal that a full-screen program uses. Only ReadKeys may be called concurrently with other
+// Terminal is the terminal that a full-screen program runs in. Only ReadKeys may be called concurrently with other
 // methods.
 type Terminal struct {
 	In, Out *os.File
@@ -28,8 +28,8 @@ type Terminal struct {
 	partial string // the beginning of a sequence or character, whose rest has not been read yet
 }
 
-// TakeOver switches the terminal to its second screen, and makes it send each key at once. It returns an error if the
-// terminal does not allow that.
+// TakeOver switches to the terminal's alternate screen and puts the terminal into raw mode, in which it sends each
+// key at once. It returns an error if that fails.
 func (t *Terminal) TakeOver() (err error) {
 	if t.before, err = term.MakeRaw(int(t.In.Fd())); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
@@ -45,8 +45,8 @@ func (t *Terminal) Restore() {
 	_ = term.Restore(int(t.In.Fd()), t.before)
 }
 
-// Paint shows the lines, which must not be longer than the terminal is wide. It writes only lines that have changed,
-// unless resized is set.
+// Paint shows the lines, which must fit the terminal's width. It writes only lines that have changed, unless resized
+// is set.
 func (t *Terminal) Paint(lines []string, resized bool) {
 	var b strings.Builder
 	if resized || t.shown == nil {
@@ -62,22 +62,23 @@ func (t *Terminal) Paint(lines []string, resized bool) {
 	_, _ = t.Out.WriteString(b.String())
 }
 
-// ReadKeys waits until the user presses keys, and returns them: a character, or a name such as "up". It leaves out text
-// that the user pastes. It returns an error if the terminal is gone.
+// ReadKeys waits until the user presses keys, and returns them: a character, or a name such as "up". It discards text
+// that the user pastes. It returns an error if the terminal has been closed.
 func (t *Terminal) ReadKeys() ([]string, error) {
 	b := make([]byte, 1024)
 	n, err := t.In.Read(b)
 	return t.keys(string(b[:n])), err
 }
 
-// keyNames contains the names of keys that are not characters.
+// keyNames maps the control sequences of special keys to the keys' names.
 var keyNames = [...][2]string{
 	{"\x1b[200~", "paste"}, {"\x1b[201~", "pasted"},
 	{"\x1b[A", "up"}, {"\x1b[B", "down"}, {"\x1bOA", "up"}, {"\x1bOB", "down"}, {"\x1b[5~", "pgup"}, {"\x1b[6~", "pgdown"},
 	{"\x1b", "esc"}, {"\r", "enter"}, {"\n", "enter"}, {"\x7f", "backspace"}, {"\b", "backspace"}, {"\x03", "ctrl+c"},
 }
 
-// incomplete reports whether text is only the beginning of a sequence or character. By itself, ESC is the key.
+// incomplete reports whether text is only the beginning of a sequence or character. Outside pasted text, a lone ESC
+// is the Esc key.
 func (t *Terminal) incomplete(text string) bool {
 	if text == "\x1b" {
 		return t.pasting

@@ -69,8 +69,8 @@ func span(d time.Duration) string {
 
 var bareNumber = lazy.Regexp(`^[0-9]+$`)
 
-// Duration parses a duration in the form that people write: see format.ParseSpan. It returns an error for any other
-// text. The error's text begins with "is", to follow the name of the flag.
+// Duration parses a duration as people write it: see format.ParseSpan. It returns an error for any other text. The
+// error's text begins with "is", so that the caller can put the flag's name in front of it.
 func Duration(given string) (d time.Duration, err error) {
 	d, ok := format.ParseSpan(given)
 	switch {

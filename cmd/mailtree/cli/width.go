@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// style matches the characters that Screen adds to text for bold or color. Text written by others does not contain
-// them: see Line.
+// style matches the control sequences that Screen adds to text for bold or color. Text written by others does not
+// contain them: see Line.
 var style = lazy.Regexp("\x1b\\[[0-9;]+m")
 
 // columns returns the width of text in terminal columns.
@@ -28,7 +28,7 @@ func Fit(text string, most int) string {
 	return displaywidth.TruncateString(style().ReplaceAllString(text, ""), most, "…")
 }
 
-// Cell cuts text, or fills it with spaces, to the given number of terminal columns.
+// Cell cuts or pads text to the given number of terminal columns.
 func Cell(text string, width int) string {
 	if width <= 0 {
 		return ""
@@ -64,8 +64,8 @@ func Wrap(line string, width int) (parts []string) {
 }
 
 // breakWide splits a word that does not fit into the first columns left on a line. It splits only before wide
-// characters, as is usual for Chinese or Japanese text, and fills each line that follows up to width. It returns any
-// other word whole.
+// characters, as is usual for Chinese or Japanese text, and fills the following lines up to width. Any other word is
+// returned whole.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style().MatchString(word) {
 		return []string{word}

@@ -1,10 +1,10 @@
-// Package desk is the screen of `mailtree desk`: a list of what is waiting for the user, with the opened thread
-// beside it. The package decides only what the screen shows, and what a key does at that moment. A Source reads the
-// mail and acts on it.
+// Package desk implements the screen of `mailtree desk`: a list of what is waiting for the user, next to the open
+// thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
+// it.
 //
 // A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done
-// marks only messages whose end was on the screen. After a message appears that the user did not open, these keys do
-// nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
+// marks only messages whose end has been on the screen. After a message appears that the user did not open, these
+// keys do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
 package desk
 
 import (
@@ -23,8 +23,8 @@ import (
 
 const (
 	sendsAfter = 5 * time.Second        // how long an answer can be canceled
-	settles    = time.Second            // how long a message that appeared by itself cannot be answered
-	repeats    = 150 * time.Millisecond // a key that repeats sooner than this is held down
+	settles    = time.Second            // how long the user cannot answer a message that appeared by itself
+	repeats    = 150 * time.Millisecond // a key that repeats within this time is being held down
 )
 
 // Source reads the user's mail and acts on it. Texts in its answers are single lines that are safe for a terminal,
@@ -33,7 +33,7 @@ const (
 type Source interface {
 	// List returns what is waiting for the user.
 	List(ctx context.Context) (*List, error)
-	// Thread returns the messages of a row's thread, oldest first. It marks nothing as read.
+	// Thread returns the messages of a row's thread, oldest first. It does not mark them as read.
 	Thread(ctx context.Context, r Row) ([]Message, error)
 	// Search returns a row for each thread with messages that match the query, in the project or, if project is "",
 	// in the screen's project.
@@ -54,7 +54,7 @@ type List struct {
 	Title  string // the project or projects, and how much is waiting
 	Me     string // the user's agent
 	Groups []Group
-	Quiet  []string // other things that may need the user
+	Quiet  []string // other things that may need the user's attention
 	Agents string   // what the other agents are doing
 }
 
@@ -76,11 +76,11 @@ type Row struct {
 // Message is a message of a thread.
 type Message struct {
 	mail.Message
-	Head  string // the author, the recipients, and whether the message is not verified
+	Head  string // the author, the recipients, and a remark if the message is not verified
 	Below string // what follows the body, such as the names of files; "" for nothing
 }
 
-// Done is an action that can be undone.
+// Done describes a completed action that can be undone.
 type Done struct {
 	Text    string // what was done
 	Project string
@@ -103,7 +103,7 @@ type Desk struct {
 	notice string  // the outcome of the last action; "" for none
 
 	pending  *pending
-	done     []Done    // what z undoes, newest last
+	done     []Done    // the actions that z can undo, newest last
 	appeared time.Time // when something appeared that the user did not open
 
 	last   string // the last key, and when it was pressed
@@ -111,16 +111,16 @@ type Desk struct {
 	over   bool // the user has quit
 }
 
-// opened is the thread that is shown.
+// opened is the open thread.
 type opened struct {
 	row      Row
 	messages []Message
-	top      int                  // the first line that is shown; -1: not chosen yet
-	page     int                  // number of lines that are shown
+	top      int                  // the first line on the screen; -1: not chosen yet
+	page     int                  // number of lines on the screen
 	whole    map[string]bool      // messages that are fully on the screen
 	long     map[string]bool      // messages that are too long for the screen
 	seen     map[string]bool      // messages whose end has been on the screen
-	drawn    map[string]drawnText // the messages' texts
+	drawn    map[string]drawnText // the messages' texts, broken into lines
 }
 
 // pending is an answer that is not sent yet.
@@ -133,7 +133,7 @@ type pending struct {
 // answers maps each key to the answer that it gives.
 var answers = map[string]string{"y": "Yes", "n": "No"}
 
-// New returns a screen. The argument after is time.After, except in tests.
+// New returns a desk. The argument after is time.After, except in tests.
 func New(source Source, after func(time.Duration) <-chan time.Time) *Desk {
 	return &Desk{source: source, after: after, list: &List{}}
 }
@@ -163,8 +163,8 @@ func (d *Desk) focused() (r Row) {
 	return r
 }
 
-// current returns the row that a key acts on: the opened thread's row or, if no thread is open, the row with the
-// focus. If that row is not in the list of what is waiting, IDs, Why and Decides are empty.
+// current returns the row that a key acts on: the open thread's row or, if no thread is open, the row with the focus.
+// If that row is not in the list of what is waiting, its IDs, Why and Decides are empty.
 func (d *Desk) current() Row {
 	r := d.focused()
 	if d.open != nil {
@@ -177,8 +177,8 @@ func (d *Desk) current() Row {
 	return r
 }
 
-// refresh reads the list and the opened thread again. live is set if others may have changed them. The focus stays on
-// its row, or goes to the row that takes its place.
+// refresh reloads the list and the open thread. live is set if others may have changed them. The focus stays on its
+// row or, if that row is gone, moves to the row that takes its place.
 func (d *Desk) refresh(ctx context.Context, live bool) {
 	list, err := d.source.List(ctx)
 	if err != nil {
@@ -263,7 +263,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 // step moves the focus. If a thread is open, it opens the thread of the new row.
 func (d *Desk) step(ctx context.Context, by int) {
 	to := d.focus + by
-	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // another row replaced the opened thread
+	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // another row took this thread's place
 		to = d.focus
 	}
 	if to < 0 || to >= len(d.shown().rows()) {
@@ -288,7 +288,7 @@ func (d *Desk) openRow(ctx context.Context) {
 	}
 }
 
-// loadThread reads the messages of the opened thread.
+// loadThread reads the messages of the open thread.
 func (d *Desk) loadThread(ctx context.Context) (err error) {
 	if d.open.row.Thread != "" {
 		d.open.messages, err = d.source.Thread(ctx, d.open.row)
@@ -296,7 +296,7 @@ func (d *Desk) loadThread(ctx context.Context) (err error) {
 	return err
 }
 
-// scroll moves the opened thread by a page.
+// scroll scrolls the open thread by the given number of pages. A negative number scrolls up.
 func (d *Desk) scroll(by int) {
 	if d.open != nil {
 		d.open.top = max(0, d.open.top+by*max(1, d.open.page-1))
@@ -319,7 +319,7 @@ func (d *Desk) answerable() (r Row, why string) {
 	return r, why
 }
 
-// decide hides the opened thread for a while, or begins to answer its message. It then opens the next row.
+// decide hides the open thread for a while, or starts to answer its message. It then opens the next row.
 func (d *Desk) decide(ctx context.Context, key string) {
 	r, why := d.answerable()
 	if why != "" {
@@ -361,7 +361,7 @@ func (d *Desk) flush(ctx context.Context) error {
 	return err
 }
 
-// perform performs a key's action on a row, and then shows the outcome and what is waiting now.
+// perform performs a key's action on a row, and then shows the outcome and the updated list.
 func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) error {
 	done, err := d.source.Do(ctx, key, r, ids)
 	if err != nil {
@@ -375,8 +375,8 @@ func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) err
 	return err
 }
 
-// finish marks the current row's messages as read. If a thread is open, it marks only messages whose end was on the
-// screen.
+// finish marks the current row's messages as read. If a thread is open, it marks only messages whose end has been on
+// the screen.
 func (d *Desk) finish(ctx context.Context) {
 	r := d.current()
 	ids := r.IDs
@@ -411,8 +411,8 @@ func (d *Desk) undo(ctx context.Context) {
 	d.goTo(ctx, &last.row, text)
 }
 
-// goTo moves the focus to a row, if it is in the list, and shows the notice. If a thread is open, it opens the row's
-// thread instead.
+// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. In any
+// case, it shows the notice.
 func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	if i := d.shown().indexOf(r); i >= 0 {
 		d.focus = i
@@ -440,7 +440,7 @@ func (d *Desk) typed(ctx context.Context, key string) {
 	}
 }
 
-// search shows the threads that match a query instead of the list.
+// search replaces the list with the threads that match a query.
 func (d *Desk) search(ctx context.Context, text string) {
 	switch rows, err := d.source.Search(ctx, d.current().Project, text); {
 	case err != nil:

@@ -101,7 +101,7 @@ func (w *world) message(id, head, body string, ago time.Duration) Message {
 	return m
 }
 
-// newWorld returns the mail of docs/commands.md, "The screen".
+// newWorld returns a world with the mail that docs/commands.md, "The screen", shows.
 func newWorld() *world {
 	w := &world{due: make(chan time.Time), now: time.Date(2026, 11, 28, 19, 0, 0, 0, time.UTC)}
 	stripe := w.row("stripe", "AmberFox", "May I rotate the Stripe key now?", "needs acknowledgement", time.Hour, "stripe-1")
@@ -154,8 +154,8 @@ func (w *world) open() *Desk {
 	return d
 }
 
-// play presses keys, separated by spaces, as slowly as a user does. Some words stand for something else: "wait" for a
-// second, "due" for the time at which an answer is sent, and "live" for a change by others.
+// play presses keys, separated by spaces, as slowly as a user does. Some words are not keys: "wait" lets a second
+// pass, "due" is the time at which an answer is sent, and "live" is a change by others.
 func (w *world) play(t *testing.T, d *Desk, keys string) {
 	t.Helper()
 	for _, key := range strings.Fields(keys) {
@@ -185,7 +185,7 @@ var screens = []string{
 	"/ S t r", "/ S t r enter", "?",
 }
 
-// TestDraw compares what the screen shows in 80 columns and 24 lines with fixtures/desk/80x24.txt.
+// TestDraw checks that the screen, in 80 columns and 24 lines, shows the text in fixtures/desk/80x24.txt.
 func TestDraw(t *testing.T) {
 	const file = "../../../fixtures/desk/80x24.txt"
 	var b strings.Builder
@@ -225,7 +225,7 @@ func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
 		calls      string // separated by "; "
-		notice     string // a part of it
+		notice     string // a part of the notice
 	}{
 		{"an answer is sent after a while", "j o y due", "y stripe", "Did y to stripe (z: undo)"},
 		{"an answer is not sent at once", "j o y", "", ""},
@@ -292,7 +292,7 @@ func TestHeldKey(t *testing.T) {
 	}
 }
 
-// TestLive checks that mail that arrives while the user presses a key is not answered or done.
+// TestLive checks that a key does not act on mail that arrives just before the user presses the key.
 func TestLive(t *testing.T) {
 	w := newWorld()
 	d := w.open()
@@ -328,7 +328,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that an answer is not sent to a question that was answered elsewhere in the meantime.
+// TestSettled checks that an answer is not sent to a question that has been answered in another way in the meantime.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()

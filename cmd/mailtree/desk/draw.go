@@ -29,7 +29,7 @@ z  cancels an unsent answer, or undoes your last action.
 u Esc  back to the list.
 q  quits.`
 
-// draw returns the lines of the screen. It also notes which messages are on the screen.
+// draw returns the lines of the screen. It also records which messages are on the screen.
 func (d *Desk) draw() []string {
 	width := max(20, d.screen.Width)
 	foot := d.drawFoot(width)
@@ -54,7 +54,7 @@ func (d *Desk) draw() []string {
 	return append(append(lines, foot...), d.screen.Faint(keys))
 }
 
-// drawFoot returns the lines above the keys: what happened, or what the agents are doing.
+// drawFoot returns the lines above the keys: the outcome of the last action, or what the agents are doing.
 func (d *Desk) drawFoot(width int) []string {
 	text := cli.Fit(d.list.Agents, width-1)
 	switch {
@@ -69,7 +69,7 @@ func (d *Desk) drawFoot(width int) []string {
 	return lines[:min(len(lines), max(1, d.screen.Height/2))]
 }
 
-// wrapped returns the lines of a text, each with a margin, broken at the width.
+// wrapped breaks a text into lines of the given width, each of which begins with the margin.
 func wrapped(text, margin string, width int) (lines []string) {
 	for line := range strings.Lines(cli.Fold(text, width-len(margin)) + "\n") {
 		for _, part := range cli.Wrap(strings.TrimSuffix(line, "\n"), width-len(margin)) {
@@ -79,7 +79,7 @@ func wrapped(text, margin string, width int) (lines []string) {
 	return lines
 }
 
-// drawList returns the list, scrolled so that the row with the focus is shown.
+// drawList returns the lines of the list, scrolled so that the row with the focus is shown.
 func (d *Desk) drawList(width, height int) []string {
 	var lines []string
 	at, n := 0, 0
@@ -128,8 +128,8 @@ func fill(lines []string, width, height int) []string {
 	return lines
 }
 
-// drawPane returns the opened thread. It begins with the first message that is waiting or, if one asks for yes or no,
-// with that message.
+// drawPane returns the lines of the open thread. A thread that has just been opened is scrolled to its first waiting
+// message or, if a message asks for yes or no, to that message.
 func (d *Desk) drawPane(width, height int) []string {
 	o := d.open
 	if o == nil {
@@ -137,7 +137,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	lines, ends := d.drawThread(width)
 	if o.page = height - 1; len(lines) > o.page {
-		o.page-- // leaves a line for the number of other lines
+		o.page-- // leave a line for the number of lines that are not shown
 	}
 	begins := []int{0}
 	for i, m := range o.messages {
@@ -148,7 +148,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	o.top = max(0, min(o.top, len(lines)-o.page))
 	bottom := min(o.top+o.page, len(lines))
-	if len(lines)-bottom == 1 { // the last line fits in the place of that number
+	if len(lines)-bottom == 1 { // the last line fits there instead
 		bottom++
 	}
 	o.whole, o.long = map[string]bool{}, map[string]bool{}
@@ -172,7 +172,7 @@ type drawnText struct {
 	lines       []string
 }
 
-// drawText returns the lines of a message's text. It keeps them, because breaking long texts into lines takes long.
+// drawText returns the lines of a message's text. It caches them, because breaking a long text into lines is slow.
 func (o *opened) drawText(m *Message, screen *cli.Screen) []string {
 	t := o.drawn[m.ID]
 	body := *cmp.Or(m.Body, new(string))
@@ -187,7 +187,7 @@ func (o *opened) drawText(m *Message, screen *cli.Screen) []string {
 	return t.lines
 }
 
-// drawThread returns the lines of the opened thread, and for each message the index of the line after its last one. An
+// drawThread returns the lines of the open thread, and for each message the index of the line after its last one. An
 // empty line separates messages.
 func (d *Desk) drawThread(width int) (lines []string, ends []int) {
 	pane := *d.screen

@@ -13,14 +13,14 @@ import (
 
 const (
 	together = 200 * time.Millisecond // how long changes are collected before the screen shows them
-	interval = time.Minute            // time between checks for changes without events, such as the end of Later
+	interval = time.Minute            // time between checks for changes without events, such as a due hidden thread
 )
 
 // Run shows the screen until the user quits or ctx ends. Before it returns, it sends a pending answer and restores
-// the terminal. It returns an error if the terminal cannot be used, if Watch fails, or if that answer could not be
-// sent. screen returns the terminal with its current size.
+// the terminal. It returns an error if the terminal cannot be used, if Watch fails, or if the pending answer cannot
+// be sent. screen returns the terminal with its current size.
 func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Screen) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // an answer is sent even if the terminal is closed
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a pending answer is sent even if the terminal is closed
 	defer stop()
 	news, failed := make(chan os.Signal, 1), make(chan error, 1) // news: the size or the mail has changed
 	signal.Notify(news, syscall.SIGWINCH)
@@ -57,7 +57,7 @@ func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Scre
 			d.over = !ok
 			for _, key := range keys {
 				d.typedAt(ctx, t, key)
-				t.Paint(d.draw(), resized) // notes what is on the screen
+				t.Paint(d.draw(), resized) // also records what is on the screen
 			}
 			if !d.over {
 				want <- struct{}{}
@@ -85,7 +85,7 @@ func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Scre
 	return errors.Join(d.flush(last), err)
 }
 
-// typedAt is like press. For a reply, it gives the terminal to the user's editor.
+// typedAt is like press, but hands the terminal to the user's editor while the user writes a reply.
 func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 	if d.query != nil || key != "r" && key != "R" {
 		d.press(ctx, key)

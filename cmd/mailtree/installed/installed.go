@@ -1,6 +1,6 @@
 // Package installed keeps the list of what mailtree has written outside its store, so that `mailtree uninstall` finds
 // it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line. The list may
-// contain entries for things that no longer exist, because entries stay if a user removes something in another way.
+// contain entries for things that no longer exist, because users can remove these things without mailtree.
 package installed
 
 import (
@@ -20,7 +20,7 @@ import (
 
 const maxFile = 16 << 20 // bytes
 
-// Kind says what was written.
+// Kind specifies what mailtree has written.
 type Kind string
 
 // The kinds of entries.
@@ -30,7 +30,7 @@ const (
 	Plugins Kind = "plugins" // the clients' plugins, in the folder Dir
 )
 
-// Entry describes something that was written.
+// Entry describes something that mailtree has written.
 type Entry struct {
 	Kind   Kind              `json:"kind"`
 	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
@@ -98,7 +98,7 @@ func Read(store string) (all []Entry, err error) {
 	return all, err
 }
 
-// Add adds the entries of another store's list to a store's list. It returns the errors of Read and Note.
+// Add copies the entries from another store's list to the list of store. It returns the errors of Read and Note.
 func Add(store, other string) error {
 	all, err := Read(other)
 	for _, e := range all {

@@ -100,7 +100,7 @@ func fill(text string, cfg Config, more map[string]string) string {
 	}).Parse(text))
 	var b strings.Builder
 	if err := t.Execute(&b, values); err != nil {
-		panic(err) // the template is our own
+		panic(err) // cannot happen: the template is part of this program
 	}
 	return b.String()
 }

@@ -16,7 +16,7 @@ type Commit struct {
 	Hash    Hash
 	Parents []Hash
 	Author  string    // "Name <mail>"
-	Made    time.Time // when it was committed
+	Made    time.Time // the time of the commit
 	Message string
 
 	tree Hash
@@ -47,7 +47,7 @@ func (r *Repository) readCommit(h Hash) (*Commit, error) {
 	return c, nil
 }
 
-// signature parses "Name <mail> SECONDS ZONE". The time is zero if it is damaged.
+// signature parses "Name <mail> SECONDS ZONE". The time is zero if it is invalid.
 func signature(line string) (who string, at time.Time) {
 	end := strings.LastIndexByte(line, '>') + 1
 	seconds, _, _ := strings.Cut(strings.TrimSpace(line[end:]), " ")
@@ -57,16 +57,16 @@ func signature(line string) (who string, at time.Time) {
 	return line[:end], at
 }
 
-// EachCommit calls fn for a commit and its ancestors in the order of git log, newest first, until fn returns an error.
-// It returns that error unless it is fs.SkipAll. If path is not "", it leaves out the commits that have the same files
-// at or below the path as all of their parents.
+// EachCommit calls fn for a commit and its ancestors in the order of git log, newest first, until fn returns an
+// error. It returns that error unless the error is fs.SkipAll. If path is not "", it skips commits in which the files
+// at or below the path are the same as in all parents.
 func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) error {
 	type found struct {
 		*Commit
 		at Entry // the entry at the path
 	}
 	var waiting []found      // newest first
-	seen := map[Hash]Entry{} // for each commit, its entry at the path
+	seen := map[Hash]Entry{} // by commit: the entry at the path
 	add := func(h Hash) (at Entry, err error) {
 		if at, known := seen[h]; known {
 			return at, nil
@@ -79,7 +79,7 @@ func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) e
 			return at, err
 		}
 		seen[h] = at
-		i := 0 // insert after the commits of the same second
+		i := 0 // index at which to insert: after the commits with the same time
 		for i < len(waiting) && !waiting[i].Made.Before(c.Made) {
 			i++
 		}
@@ -112,14 +112,14 @@ func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) e
 	return nil
 }
 
-// Change is a file that differs between two commits. An entry is zero if the commit has no file at the path.
+// Change is a file that differs between two commits. An entry is zero if its commit has no file at the path.
 type Change struct {
 	Path     string
 	Old, New Entry
 }
 
-// Changes returns the files at or below a path ("" for all) that differ between two commits or trees, sorted by path.
-// Either may be the zero Hash.
+// Changes returns the files at or below a path ("" for all files) that differ between two commits or trees, sorted by
+// path. Either commit may be the zero Hash.
 func (r *Repository) Changes(from, to Hash, path string) (all []Change, err error) {
 	was, err := r.At(from, path)
 	if err != nil {
@@ -134,7 +134,7 @@ func (r *Repository) Changes(from, to Hash, path string) (all []Change, err erro
 	return all, err
 }
 
-// differ calls each for the files that differ between two entries at a path.
+// differ calls each for all files that differ between two entries at the same path.
 func (r *Repository) differ(path string, from, to Entry, each func(Change)) error {
 	if from == to {
 		return nil
@@ -169,7 +169,7 @@ func (r *Repository) differ(path string, from, to Entry, each func(Change)) erro
 	return nil
 }
 
-// below returns the entries of a folder. If e is a file instead, below passes the file to is.
+// below returns the entries of the folder e. If e is a file, below passes e to the function is instead.
 func (r *Repository) below(path string, e Entry, is func(Entry)) (map[string]Entry, error) {
 	if e.IsTree() {
 		return r.folder(e.Hash)
@@ -187,7 +187,7 @@ func ifFile(e Entry) Entry {
 	return Entry{}
 }
 
-// joined returns the path of a name in a folder. "" is the root.
+// joined returns the path of name in a folder; folder is "" for the root.
 func joined(folder, name string) string {
 	if folder == "" {
 		return name

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// files gives go-git read access to a .git folder. It refuses writes, because go-git writes neither safely nor
-// durably. Opening a file does not block, even if the file is a FIFO.
+// files gives go-git read access to a .git folder. It refuses all writes, because go-git's writes are neither safe
+// nor durable. Opening a file does not block, even if the file is a FIFO.
 type files struct{ dir string }
 
 var _ billy.Filesystem = files{}
@@ -42,7 +42,7 @@ func (f files) OpenFile(name string, _ int, _ fs.FileMode) (billy.File, error) {
 func (f files) ReadDir(name string) (all []fs.FileInfo, err error) {
 	entries, err := os.ReadDir(f.full(name))
 	for _, d := range entries {
-		if fi, gone := d.Info(); gone == nil { // another program may remove files meanwhile
+		if fi, gone := d.Info(); gone == nil { // another program may have removed the file in the meantime
 			all = append(all, fi)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// Hash is the name of an object. The zero Hash means no object.
+// Hash is the name of an object. The zero Hash means that there is no object.
 type Hash = plumbing.Hash
 
-// Errors returned when objects are read.
+// Errors from reading objects.
 var (
 	ErrNoObject  = errors.New("no such object")
 	ErrAmbiguous = errors.New("several commits begin with that name")
@@ -26,13 +26,13 @@ var (
 	errDamaged = errors.New("damaged tree object")
 )
 
-// Modes in tree objects. 0 means that a path has no entry.
+// Modes in tree objects. The mode is 0 if there is no entry at a path.
 const (
 	ModeTree   = 0o040000
 	ModeModule = 0o160000
 )
 
-// Entry is an entry of a tree object. The zero Entry means that a path has no entry.
+// Entry is an entry of a tree object. The zero Entry means that there is no entry at a path.
 type Entry struct {
 	Mode uint32
 	Hash Hash
@@ -44,7 +44,8 @@ func (e Entry) IsTree() bool { return e.Mode == ModeTree }
 // IsFile reports whether e is a file or a link, and therefore has a blob.
 func (e Entry) IsFile() bool { return e.Mode != 0 && e.Mode != ModeTree && e.Mode != ModeModule }
 
-// EachEntry calls fn for the entries of a tree object in order. It returns an error at the first damaged entry.
+// EachEntry calls fn for the entries of a tree object in order. It stops at the first damaged entry and returns an
+// error.
 func EachEntry(data []byte, fn func(name []byte, e Entry)) error {
 	for len(data) > 0 {
 		head, rest, _ := bytes.Cut(data, []byte{0})
@@ -59,14 +60,14 @@ func EachEntry(data []byte, fn func(name []byte, e Entry)) error {
 	return nil
 }
 
-// Repository reads a .git folder. It is not safe for concurrent use. The caller that opens a Repository must close it.
+// Repository reads a .git folder. It is not safe for concurrent use. It must be closed after use.
 type Repository struct {
 	git     string
 	dir     *dotgit.DotGit
 	objects *filesystem.ObjectStorage
 }
 
-// cached is the maximum total size, in bytes, of the objects that a Repository keeps in memory, mostly tree objects.
+// cached is the maximum total size, in bytes, of the objects that a Repository caches. Most of them are tree objects.
 const cached = 16 * cache.MiByte
 
 // maxObject is the maximum size, in bytes, of an object that is read.
@@ -79,11 +80,11 @@ func Open(git string) *Repository {
 		cache.NewObjectLRU(cached), filesystem.Options{KeepDescriptors: true})}
 }
 
-// Close releases the files of the packs that were read.
+// Close closes the pack files that were read.
 func (r *Repository) Close() error { return r.objects.Close() }
 
-// Read returns the content of an object of the given kind ("blob", "tree", "commit"). name is an object's hash, or
-// COMMIT:PATH. The error wraps ErrNoObject if there is no such object, or if it is of another kind.
+// Read returns the content of an object of the given kind ("blob", "tree", "commit"). The argument name is an
+// object's hash, or COMMIT:PATH. The error wraps ErrNoObject if there is no object with that name and kind.
 func (r *Repository) Read(kind, name string) ([]byte, error) {
 	want, err := plumbing.ParseObjectType(kind)
 	at, path, within := strings.Cut(name, ":")
@@ -134,7 +135,7 @@ func (r *Repository) object(want plumbing.ObjectType, h Hash) ([]byte, error) {
 // emptyTree is the name of an empty tree object. Git knows this object even if it is not stored.
 var emptyTree = plumbing.NewHash("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
-// folder returns the entries of a tree object by name. The zero Hash has no entries.
+// folder returns the entries of a tree object by name. It returns no entries for the zero Hash.
 func (r *Repository) folder(h Hash) (map[string]Entry, error) {
 	all := map[string]Entry{}
 	if h.IsZero() {
@@ -147,8 +148,8 @@ func (r *Repository) folder(h Hash) (map[string]Entry, error) {
 	return all, err
 }
 
-// At returns the entry of a commit or a tree at a path. "" is the root. The error wraps ErrNoObject if the commit does
-// not exist, but not if it has no entry at the path.
+// At returns the entry at a path of a commit or a tree; path is "" for the root. The error wraps ErrNoObject if the
+// commit does not exist, but not if it has no entry at the path.
 func (r *Repository) At(commit Hash, path string) (Entry, error) {
 	root, err := r.root(commit)
 	e := Entry{ModeTree, root}
@@ -166,7 +167,7 @@ func (r *Repository) At(commit Hash, path string) (Entry, error) {
 	return e, err
 }
 
-// root returns the tree of a commit. The argument may also be a tree or the zero Hash.
+// root returns the tree of a commit. If h is a tree or the zero Hash, root returns h.
 func (r *Repository) root(h Hash) (Hash, error) {
 	if h.IsZero() {
 		return h, nil

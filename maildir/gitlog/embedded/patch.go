@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// binaryPart is the number of bytes at the start of a file in which Git looks for NUL to decide whether the file is
-// binary.
+// binaryPart is the number of bytes at the start of a file that Git searches for a NUL byte to decide whether the
+// file is binary.
 const binaryPart = 8000
 
 var (
@@ -20,7 +20,7 @@ var (
 	omitsOnes = strings.NewReplacer(",1 ", " ")
 )
 
-// Patch returns the changed lines of a file in the form of git diff --full-index.
+// Patch returns the changed lines of a file in the format of git diff --full-index.
 func (r *Repository) Patch(from, to Hash, path string) (string, error) {
 	var sides [2]struct {
 		Entry

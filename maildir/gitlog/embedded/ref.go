@@ -11,7 +11,7 @@ import (
 
 // RefLock holds the locks of HEAD and of a branch. While they are held, Git commands wait or fail.
 type RefLock struct {
-	git          *os.Root // if .git is removed or moved away, nothing is created in its place
+	git          *os.Root // a root, so that nothing is created at the old path if .git is removed or moved
 	branch, line string
 	held         []string
 }
@@ -25,9 +25,9 @@ func (e *LockedError) Error() string { return "another program holds " + e.Name 
 // A killed process may leave it behind.
 const LockStage = "mailtree-ref"
 
-// Lock locks a branch and HEAD for a move to the commit to. line is the new entry for the reflogs. As with git
-// update-ref, the lock file of the branch contains the new commit. The lock file of HEAD becomes a hard link to the
-// file headLock in .git. The error may be a *LockedError.
+// Lock locks a branch and HEAD in order to move the branch to the commit to. The argument line is the new entry for
+// the reflogs. As with git update-ref, the lock file of the branch contains the new commit. The lock file of HEAD is
+// a hard link to the file headLock in .git. The error may be a *LockedError.
 func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err error) {
 	l := &RefLock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
 	if l.git, err = os.OpenRoot(git); err != nil {
@@ -61,7 +61,7 @@ func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err e
 	return l, nil
 }
 
-// write appends text to a file, which it creates if necessary.
+// write appends text to a file, and creates the file if necessary.
 func (l *RefLock) write(name string, flags int, text string) error {
 	f, err := l.git.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK|flags, 0o644)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *RefLock) Move() (err error) {
 	return nil
 }
 
-// Close releases the locks that are still held. Unless Move was called, the branch is unchanged.
+// Close releases the locks that are still held. If Move was not called, the branch is unchanged.
 func (l *RefLock) Close() (err error) {
 	for _, name := range l.held {
 		if gone := l.git.Remove(name); !errors.Is(gone, fs.ErrNotExist) {

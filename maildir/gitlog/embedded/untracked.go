@@ -17,9 +17,9 @@ const (
 	maxIgnore  = 1 << 20 // maximum size of a .gitignore in bytes
 )
 
-// Untracked calls each for the untracked files at or below the paths of a work tree ("" for the whole tree). It
-// leaves out files that match a .gitignore or exclude, the content of .git/info/exclude. Like git status, it does not
-// enter nested repositories and follows no link.
+// Untracked calls each for the untracked files at or below the given paths of a work tree; "" is the whole tree. It
+// omits files that match a .gitignore, or a pattern in exclude, which is the content of .git/info/exclude. Like git
+// status, it does not enter nested repositories and does not follow links.
 func Untracked(
 	ctx context.Context, w *tree.Tree, exclude []byte, paths []string, tracked func(path string) bool, each func(path string),
 ) error {
@@ -44,7 +44,7 @@ type search struct {
 	folders map[string]*ignores
 }
 
-// ignores contains the ignore rules for a folder.
+// ignores is the set of ignore rules for a folder.
 type ignores struct {
 	all      bool
 	patterns []gitignore.Pattern
@@ -54,7 +54,7 @@ func (i *ignores) match(path string, dir bool) bool {
 	return i.all || gitignore.NewMatcher(i.patterns).Match(strings.Split(path, "/"), dir)
 }
 
-// in returns the ignore rules for the folder that contains a path.
+// in returns the ignore rules for the folder of a path.
 func (s *search) in(path string) *ignores {
 	dir := path[:max(strings.LastIndexByte(path, '/'), 0)]
 	if known := s.folders[dir]; known != nil {
@@ -72,16 +72,16 @@ func (s *search) in(path string) *ignores {
 	return i
 }
 
-// ignoreFile returns the patterns of a folder's .gitignore.
+// ignoreFile returns the patterns in a folder's .gitignore.
 func (s *search) ignoreFile(dir string) []gitignore.Pattern {
 	data, _, err := s.w.Read(joined(dir, ignoreFile), maxIgnore)
-	if err != nil { // then Git ignores nothing either
+	if err != nil { // Git does not use such a file either
 		return nil
 	}
 	return patterns(data, dir)
 }
 
-// patterns parses a .gitignore in a folder.
+// patterns parses the .gitignore of a folder.
 func patterns(data []byte, dir string) (all []gitignore.Pattern) {
 	var domain []string
 	if dir != "" {

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestUntracked compares Untracked with git ls-files, in a tree with ignored files and folders, files that are both
-// ignored and tracked, and a repository nested in the tree.
+// TestUntracked checks that Untracked finds the same files as git ls-files, in a tree with ignored files and folders,
+// files that are both ignored and tracked, and a nested repository.
 func TestUntracked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

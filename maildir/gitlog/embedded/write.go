@@ -19,19 +19,19 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Stage is the folder in .git that contains new objects until all of them are durable. Only one Writer at a time may
-// use it. A killed process may leave it behind.
+// Stage is the folder in .git where new objects are written until all of them are durable. Only one Writer at a time
+// may use it. A killed process may leave it behind.
 const Stage = "mailtree-objects"
 
-// Writer writes objects for one or more commits, each of which is the parent of the next. The code that creates a
-// Writer must call Discard.
+// Writer writes objects for one or more commits, each of which is the parent of the next. The caller of Write must
+// call Discard.
 type Writer struct {
 	repo    *Repository
 	staged  map[Hash]string           // names in Stage
-	n       int                       // files created in Stage
+	n       int                       // number of files created in Stage
 	newest  Hash                      // the newest commit
 	top     Hash                      // the newest commit's tree; zero if it is unknown or empty
-	folders map[Hash]map[string]Entry // the folders written so far, which the Repository cannot read yet
+	folders map[Hash]map[string]Entry // folders written so far, which the Repository cannot read yet
 }
 
 // Write returns a Writer. The parent of its first commit is base, which may be the zero Hash.
@@ -39,7 +39,7 @@ func (r *Repository) Write(base Hash) *Writer {
 	return &Writer{repo: r, newest: base, folders: map[Hash]map[string]Entry{}}
 }
 
-// Blob writes size bytes of in as a blob and returns the blob's name. If in has fewer bytes, the error is
+// Blob writes size bytes from in as a blob and returns the blob's name. If in contains fewer bytes, the error is
 // io.ErrUnexpectedEOF or the error from in.
 func (w *Writer) Blob(size int64, in io.Reader) (Hash, error) {
 	return w.object(plumbing.BlobObject, size, in)
@@ -51,7 +51,7 @@ func (w *Writer) bytes(kind plumbing.ObjectType, data []byte) (Hash, error) {
 
 // object writes an object to Stage.
 func (w *Writer) object(kind plumbing.ObjectType, size int64, in io.Reader) (Hash, error) {
-	if w.staged == nil { // a killed Writer may have left files
+	if w.staged == nil { // a killed Writer may have left files behind
 		dir := filepath.Join(w.repo.git, Stage)
 		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 			return Hash{}, err
@@ -116,9 +116,9 @@ func (w *Writer) Commit(c NewCommit) error {
 	return err
 }
 
-// rewrite writes the tree objects of a folder and of the changed folders below it. The folder's previous tree object
-// is was. If the changes leave the folder empty, rewrite returns the zero Hash. A change replaces a file or a folder
-// at its path, or a file above it.
+// rewrite writes the tree objects of a folder and of the changed folders below it; was is the folder's previous tree
+// object. If the folder is empty after the changes, rewrite returns the zero Hash. A change replaces the file or
+// folder at its path, and any file at a path above.
 func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 	all, known := w.folders[was]
 	if !known {
@@ -142,7 +142,7 @@ func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 	}
 	for name, makes := range below {
 		folder := all[name]
-		if !folder.IsTree() { // a file, or nothing
+		if !folder.IsTree() { // there is a file, or nothing, at the path
 			maps.DeleteFunc(makes, func(_ string, e Entry) bool { return e.Mode == 0 })
 			if len(makes) == 0 {
 				continue
@@ -165,7 +165,7 @@ func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 func (w *Writer) folder(all map[string]Entry) (h Hash, err error) {
 	key := func(name string) string {
 		if all[name].IsTree() {
-			return name + "/" // Git sorts folders as if their names ended in "/"
+			return name + "/" // Git sorts folders as if their names ended with "/"
 		}
 		return name
 	}
@@ -194,7 +194,7 @@ func (w *Writer) Finish() (newest Hash, err error) {
 		hex := h.String()
 		from, to = append(from, name), append(to, "objects/"+hex[:2]+"/"+hex[2:])
 	}
-	if err := git.Sync(from); err != nil { // a power failure must not leave an object without its content
+	if err := git.Sync(from); err != nil { // after a power failure, there must be no object without its content
 		return Hash{}, err
 	}
 	for i, name := range to {
@@ -209,9 +209,9 @@ func (w *Writer) Finish() (newest Hash, err error) {
 	return w.newest, git.Sync(to)
 }
 
-// Discard removes the objects that Finish has not moved into place.
+// Discard removes the objects unless Finish has moved them into place.
 func (w *Writer) Discard() {
 	if w.staged != nil {
-		_ = os.RemoveAll(filepath.Join(w.repo.git, Stage)) // the next Writer tries again
+		_ = os.RemoveAll(filepath.Join(w.repo.git, Stage)) // if this fails, the next Writer tries again
 	}
 }

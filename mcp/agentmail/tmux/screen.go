@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Activity is the state of a pane's program as shown on its screen.
+// Activity is what a pane's program is doing, as its screen shows.
 type Activity string
 
-// The possible activities. Text may be typed into a pane only while its activity is Waiting.
+// The possible activities. Notices are typed into a pane only while its activity is Waiting.
 const (
 	Waiting Activity = "is waiting for input" // the prompt is empty
 	Typing  Activity = "has text in its prompt"
@@ -18,15 +18,16 @@ const (
 	Working Activity = "shows that it is working"
 )
 
-// Screen describes what an agent's client shows on its screen.
+// Screen is what an agent's client shows on its screen.
 type Screen struct {
 	Activity Activity
 	Typed    string // text in the prompt, up to the end of its first line
 }
 
-// A prompt begins with a marker and may be inside a box. Gemini CLI uses a star in the mode in which it does not ask
-// for approval. Claude Code writes a no-break space (a0) after the marker. A dialog is a list whose selected line has
-// the marker and a number. A client that is working shows a hint next to its prompt that says how to interrupt it.
+// A prompt begins with a marker and may be inside a box. In the mode in which Gemini CLI does not ask for approval, its
+// marker is a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list in which the selected
+// line begins with the marker and a number. While a client is working, it shows a hint near its prompt that says how to
+// interrupt it.
 var (
 	prompt  = lazy.Regexp(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
 	choice  = lazy.Regexp(`^[\s│┃|]*[›❯>●]\s*[0-9]+[.)]\s`)
@@ -34,14 +35,14 @@ var (
 	shell   = lazy.Regexp(`[$#%>❯›]\s*$`)
 )
 
-// near is the number of lines above the prompt to search for a sign that the client is working.
+// near is the number of lines above the prompt that are searched for the hint that the client is working.
 const near = 8
 
 // ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). The parameter cursor is the
 // line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
-	at, asks := -1, false // at: index of the last marker, because earlier output has markers too
+	at, asks := -1, false // at: index of the last line with a marker, because earlier output has markers too
 	for i, l := range lines {
 		if dialog := choice().MatchString(l.text()); dialog || prompt().MatchString(l.text()) {
 			at, asks = i, dialog
@@ -70,8 +71,8 @@ func ReadScreen(captured string, cursor int) Screen {
 	return Screen{Activity: Waiting}
 }
 
-// readCursorLine interprets the screen of a program whose prompt is unknown. A shell's prompt ends with a marker. Any
-// other program counts as waiting if the cursor's line is empty.
+// readCursorLine interprets the screen of a program whose prompt is unknown. It treats an empty line, or a line that
+// ends like a shell's prompt, as waiting for input.
 func readCursorLine(lines []line, cursor int) Screen {
 	if cursor < 0 || cursor >= len(lines) {
 		return Screen{Activity: Waiting}
@@ -99,8 +100,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text of a prompt without the placeholder. A placeholder is dim, except for a first character that
-// the cursor covers. It may also follow a cursor drawn on a space.
+// typed returns the text in a prompt without the placeholder. A placeholder is dim, except for its first character if
+// the cursor is on that character. It may also follow a cursor that is on a space.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {
@@ -117,7 +118,7 @@ func (l line) typed() string {
 
 var escape = lazy.Regexp(`^\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)`)
 
-// parseLines parses text with SGR attributes. Attributes carry over to the next line.
+// parseLines parses lines with SGR attributes. The attributes carry over to the next line.
 func parseLines(captured string) []line {
 	var lines []line
 	var now cell
@@ -142,7 +143,7 @@ func parseLines(captured string) []line {
 	return lines
 }
 
-// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips color parameters.
+// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of colors.
 func (c *cell) setAttributes(params string) {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/agentmail/tmux"
 )
 
-// TestScreens checks ReadScreen against screens of real clients in fixtures/screens. Each file's name contains the
-// expected result: "CASE: ACTIVITY TYPED; cursor LINE".
+// TestScreens checks that ReadScreen interprets the screens of real clients in fixtures/screens correctly. Each file's
+// name contains the expected result: "CASE: ACTIVITY TYPED; cursor LINE".
 func TestScreens(t *testing.T) {
 	activities := map[string]tmux.Activity{
 		"waiting": tmux.Waiting, "typing": tmux.Typing, "asking": tmux.Asking, "working": tmux.Working,
@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestCursorLine checks how the screens of programs with an unknown prompt are interpreted.
+// TestCursorLine checks the interpretation of screens whose prompt is unknown.
 func TestCursorLine(t *testing.T) {
 	for screen, want := range map[string]tmux.Activity{
 		"":                        tmux.Waiting,

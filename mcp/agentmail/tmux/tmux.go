@@ -1,5 +1,5 @@
-// Package tmux queries a running tmux server about its panes and types into them. It runs the tmux program without a
-// shell and does not start a tmux server. No other package of this module uses tmux.
+// Package tmux queries the panes of a running tmux server and types into them. It runs the tmux program without a shell
+// and does not start a tmux server. No other package of this module runs tmux.
 package tmux
 
 import (
@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	patience  = 5 * time.Second // a tmux server answers within milliseconds unless it is suspended
-	maxOutput = 1 << 20         // bytes of one answer; enough for about ten thousand panes
+	patience  = 5 * time.Second // a tmux server responds within milliseconds unless it is suspended
+	maxOutput = 1 << 20         // maximum bytes of one response; enough for about ten thousand panes
 )
 
-// Session is one session of a tmux server, as $TMUX identifies it.
+// Session identifies a session of a tmux server. Parse gets it from the variable TMUX.
 type Session struct {
 	socket string
 	pid    string // pid of the server; a later server on the same socket reuses the ids for other panes
@@ -33,8 +33,8 @@ var (
 	paneID   = lazy.Regexp(`^%[0-9]{1,19}$`)
 )
 
-// Parse parses the value of $TMUX, which consists of the path of the server's socket, the server's pid and the
-// session's number.
+// Parse parses the value of $TMUX. It consists of the path of the server's socket, the server's pid and the session's
+// number.
 func Parse(value string) (Session, error) {
 	m := variable().FindStringSubmatch(value)
 	if m == nil || len(value) > 4096 || filepath.Clean(m[1]) != m[1] {
@@ -52,14 +52,14 @@ type Pane struct {
 	Dir    string // working directory of its program; "" if unknown to tmux
 }
 
-// facts is the list of fields that tmux prints for each pane, separated by spaces. In a name, tmux escapes spaces with
-// a backslash. The folder comes last, because tmux does not escape spaces in it.
+// facts lists the fields that tmux prints for each pane, separated by spaces. In the window's name, tmux escapes spaces
+// with a backslash. The folder comes last, because tmux does not escape its spaces.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 
-// Panes lists the panes of the session that currently contains the given pane, or the panes of s if pane is "". If
-// the pane, the session or the server does not exist, the error contains tmux's message. Panes also returns an error
-// if tmux is not installed or does not answer.
+// Panes lists the panes of the session that currently contains the given pane, or the panes of s if pane is "". If the
+// pane, the session or the server does not exist, the error contains tmux's message. Panes also returns an error if
+// tmux is not installed or does not respond.
 func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	target := s.id
 	if pane != "" {
@@ -76,7 +76,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(f) < 5 || !paneID().MatchString(f[1]) {
-			continue // rest of a folder name that contains a line break
+			continue // the rest of a folder's name that contains a line break
 		}
 		if f[0] != s.pid {
 			return nil, errors.New("the tmux server of this session has exited")

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes checks that Panes lists the panes of only one session, regardless of the names of the windows.
+// TestPanes checks that Panes lists the panes of one session only, no matter how the windows are named.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -85,8 +85,8 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestType checks that typed text arrives unchanged and as one line, even if it looks like the name of a key or an
-// option of tmux.
+// TestType checks that text arrives unchanged and as one line, even if it looks like the name of a key or an option of
+// tmux.
 func TestType(t *testing.T) {
 	t.Parallel()
 	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
@@ -111,7 +111,7 @@ func TestType(t *testing.T) {
 	}
 }
 
-// TestFree checks that nothing is typed into a pane in which the user is typing or a client is showing a dialog.
+// TestFree checks that Free returns ErrBusy if the user is typing in the pane or a client is showing a dialog.
 func TestFree(t *testing.T) {
 	t.Parallel()
 	srv, terminal := tmuxtest.Start(t), tmuxtest.Start(t)
@@ -149,15 +149,15 @@ func TestFree(t *testing.T) {
 	w.ShowsNot("go on")
 	free("")
 	const key = "somebody pressed a key there just now"
-	waits.Until(t, key, func() bool { // for a few seconds, tmux treats attaching as activity too
+	waits.Until(t, key, func() bool { // for a few seconds, tmux counts attaching as activity too
 		terminal.Attach(srv)
 		err := session.Free(t.Context(), w.Pane, "You have new mail.")
 		return errors.Is(err, tmux.ErrBusy) && strings.Contains(err.Error(), key)
 	})
 }
 
-// TestNotSubmitted checks that Type presses Enter a second time if the client ignores the first, and returns an error
-// if the client ignores both.
+// TestNotSubmitted checks that Type presses Enter again if the client has ignored it, and returns an error if the
+// client ignores it a second time.
 func TestNotSubmitted(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -177,8 +177,8 @@ func TestNotSubmitted(t *testing.T) {
 	}
 }
 
-// TestSlowToShow checks that a busy client gets no Enter until its screen shows the text, because clients treat text
-// and Enter that arrive together as a paste. The next call submits the text that was left in the prompt.
+// TestSlowToShow checks that Type does not press Enter until a busy client shows the text, because clients treat text
+// and Enter that arrive together as a paste. The next call must submit the text that is still in the prompt.
 func TestSlowToShow(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -197,7 +197,7 @@ while True:
     typed += keys.replace("\r", " ")
     os.write(1, ("\r› " + typed).encode())
 '`
-	for _, first := range []bool{true, false} { // whether the client resumes during the first call
+	for _, first := range []bool{true, false} { // whether the client becomes responsive during the first call
 		goOn := filepath.Join(t.TempDir(), "on")
 		w := srv.Program("work", fmt.Sprintf(client, goOn))
 		w.Shows("›")

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	rest     = 3 * time.Second       // for this long after a keystroke, the user may still be typing
+	rest     = 3 * time.Second       // if the last keystroke was less than this long ago, the user may still be typing
 	drawTime = 5 * time.Second       // even a busy client shows typed text within this time
-	showTime = time.Second           // a client submits within this time; otherwise Type presses Enter again
-	lookTime = 50 * time.Millisecond // time between two checks of the screen
+	showTime = time.Second           // a client submits the text within this time; otherwise Type presses Enter again
+	lookTime = 50 * time.Millisecond // pause between two checks of the screen
 )
 
-// ErrBusy means that nothing may be typed into the pane at the moment.
+// ErrBusy means that it is currently not safe to type into the pane.
 var ErrBusy = errors.New("its window is in use")
 
-// Free returns nil if no user is typing in the pane, and the prompt is empty or contains only text that an earlier
-// call of Type left there. Otherwise it returns ErrBusy or the same errors as Panes.
+// Free returns nil if no user is typing in the pane, and the prompt is empty or contains only the text from an earlier
+// call of Type. Otherwise it returns ErrBusy or the same errors as Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -56,13 +56,13 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	return ReadScreen(captured, cursor), nil
 }
 
-// Type types the text into the pane unchanged, followed by Enter after a pause, and checks that the client submitted
-// the text. If the client did not, Type presses Enter once more. Text that an earlier call left in the prompt is not
-// typed again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice in a prompt is
-// worse than a late return. Type returns ErrBusy or the same errors as Panes. If Type returns an error, the text may
-// nevertheless be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter among them
-// as a line break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press
-// Enter until the screen shows the text.
+// Type types the text into the pane unchanged, followed by Enter after a pause, and checks that the client has
+// submitted it. If the client has not, Type presses Enter once more. If an earlier call left the text in the prompt,
+// Type does not type it again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice
+// in a prompt is worse than returning late. Type returns ErrBusy or the same errors as Panes. If Type returns an error,
+// the text may nevertheless be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter
+// among them as a line break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not
+// press Enter until the screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID().MatchString(pane) {
 		return errors.New("there is no such tmux pane")
@@ -101,7 +101,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	return fmt.Errorf("%w: pressing Enter did not submit the notice, which is still in the prompt", ErrBusy)
 }
 
-// watch polls the screen until wanted returns true or the time most has elapsed. It returns the last screen.
+// watch reads the screen repeatedly until wanted returns true or the time most has elapsed. It returns the last screen.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.screen(ctx, pane)
@@ -111,15 +111,15 @@ func (s Session) watch(ctx context.Context, pane string, most time.Duration, wan
 	}
 }
 
-// holds reports whether the prompt contains the text and nothing else. If the text is wrapped, the screen shows only
-// part of it. If the prompt is unknown, the line also contains whatever precedes the text.
+// holds reports whether the prompt contains the text and nothing else. It also returns true if the screen shows only
+// part of the text because it is wrapped. If the prompt is unknown, the line may begin with something else.
 func (s Screen) holds(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
 }
 
-// leftBehind reports whether the prompt contains only text that an earlier call of Type left there. If the text is
-// wrapped, the screen shows only its first line.
+// leftBehind reports whether the prompt contains only the text from an earlier call of Type. If the text is wrapped,
+// the screen shows only its first line.
 func (s Screen) leftBehind(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && text != "" && (typed == text || len(typed) > len(text)/3 && strings.HasPrefix(text, typed))

@@ -55,7 +55,7 @@ func Declared(t *testing.T, tools ...tool.Tool) {
 }
 
 // Surface compares the tools with a table. Each line of the table contains the name of a tool and its arguments in
-// order. Optional arguments are marked with a ?.
+// order. A ? marks an optional argument.
 func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	t.Helper()
 	var b strings.Builder
@@ -75,9 +75,9 @@ func Surface(t *testing.T, want string, tools ...tool.Tool) {
 	}
 }
 
-// checkSchema checks that a schema contains only what strict clients accept. Each part must have one type, which is
-// never null, lists must have items, and all keys must be known. The schema must not contain any keyword that makes a
-// client fail or hide the fields from its model.
+// checkSchema checks that a schema contains only what strict clients accept. Each value must have exactly one type,
+// which is not null. Lists must have items, and all keys must be known. The schema must not contain a keyword that
+// makes a client fail or hide the fields from its model.
 func checkSchema(t *testing.T, where string, s map[string]any) {
 	t.Helper()
 	typ, ok := s["type"].(string)
@@ -107,7 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks answers of the tool's Run, and also a refusal, against the tool's output schema, as strict clients do.
+// Fits checks that answers of the tool's Run, and also a refusal, match the tool's output schema, as strict clients do.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
 	var schema jsonschema.Schema
@@ -136,7 +136,7 @@ func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	}
 }
 
-// Takes checks the arguments of a call against the tool's input schema, as strict clients do.
+// Takes checks that the arguments of a call match the tool's input schema, as strict clients do.
 func Takes(t *testing.T, tl tool.Tool, arguments []byte) {
 	t.Helper()
 	var schema jsonschema.Schema

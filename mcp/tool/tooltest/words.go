@@ -11,7 +11,7 @@ import (
 )
 
 // Words checks the wording of a toolset: no phrase may be missing, every key in braces must have a meaning, and every
-// argument that the wording mentions must be an argument of one of the tools.
+// argument in the wording must be an argument of one of the tools.
 func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 	t.Helper()
 	for _, open := range w.Missing() {
@@ -43,7 +43,7 @@ func takes(tl tool.Tool, arg string) bool {
 	return slices.ContainsFunc(tl.In, func(p tool.Arg) bool { return p.Name == arg })
 }
 
-// Refusal returns a refusal that contains one fact of each kind.
+// Refusal returns a refusal with a value for each kind of fact.
 func Refusal(what refusal.What, field refusal.Field) *refusal.Error {
 	return &refusal.Error{
 		What:   what,
