@@ -107,7 +107,7 @@ func TestSmallPagesReserveNothing(t *testing.T) {
 }
 
 // TestPiecesOfABody checks that the pieces of a body, read one after the other, make up the whole body, no matter
-// where each piece ends. Reading must be refused at an offset where no piece can begin.
+// where each piece ends. Reading must be refused at an offset that is not the start of a piece.
 func TestPiecesOfABody(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
