@@ -203,7 +203,7 @@ func TestSaveRefused(t *testing.T) {
 		"recipient":   {`{"to": ["Bop"]}`, `No agent "Bop" (to) in project`},
 		"none":        {`{}`, "The message has no recipient (to, cc or bcc)"},
 		"JSON":        {`{"to": ["Bob"`, "The file is not a valid message: line 2: the JSON ends too early: a quotation mark, ] or } is missing."},
-		"type":        {`{"to": "Bob"}`, `The file is not a valid message: line 2: "to" has the wrong type: found a JSON string where a list in [ ] belongs.`},
+		"type":        {`{"to": "Bob"}`, `The file is not a valid message: line 2: "to" has the wrong type: found a JSON string instead of a list in [ ].`},
 		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file is in the outbox of "Ann"`},
 		"id":          {`{"id": "m1", "to": ["Bob"]}`, `The file has the id "m1", but only sent messages have ids`},
 		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is not one of low, normal, high, urgent`},

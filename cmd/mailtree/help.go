@@ -14,7 +14,7 @@ import (
 
 // daily lists the commands that a user needs every day, in the order of `mailtree --help`.
 var daily = []string{
-	"read", "reply", "yes", "no", "later", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "hold", "desk", "open",
+	"read", "reply", "yes", "later", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "hold", "desk", "open",
 }
 
 // brokenLine matches a line break within a paragraph of a command's long description.

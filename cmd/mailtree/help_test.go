@@ -34,8 +34,8 @@ func TestHelp(t *testing.T) {
 		not  []string
 		most int // maximum number of lines
 	}{
-		{"--help", []string{"  mailtree reply 1 \"Yes, now.\"", "mailtree help all"}, []string{"doctor", "--store"}, 20},
-		{"help", []string{"  mailtree reply 1 \"Yes, now.\""}, []string{"doctor"}, 20},
+		{"--help", []string{"  mailtree reply 1 \"Yes, now.\"", "mailtree help all", "  mailtree yes 1", "  mailtree desk"}, []string{"doctor", "--store"}, 22},
+		{"help", []string{"  mailtree reply 1 \"Yes, now.\""}, []string{"doctor"}, 22},
 		{"help all", []string{"Mail:\n", "\n  doctor ", "\n  reply "}, nil, 100},
 		{"help reply", []string{"Examples:\n  mailtree reply 1 ", "--store"}, []string{"--log-level"}, 40},
 		{"serve --help", []string{"Examples:\n  mailtree serve", "--log-level"}, nil, 90},
