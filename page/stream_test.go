@@ -2,9 +2,11 @@ package page_test
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"mailtree/maildir"
 	"mailtree/page"
@@ -25,7 +27,9 @@ func TestStream(t *testing.T) {
 // hears checks that the stream at the given path reports new mail.
 func (s *site) hears(path string) {
 	s.Helper()
-	r, err := http.NewRequestWithContext(s.Context(), http.MethodGet, s.url+path, nil)
+	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute) // the stream itself does not end
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
