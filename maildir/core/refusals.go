@@ -140,7 +140,7 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and no name means all " +
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}, and there is no name for all " +
 			"agents: list each recipient by name. Its agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
