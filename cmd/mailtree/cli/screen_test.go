@@ -38,6 +38,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestTableOfNames checks that names in the first column are cut only if no other column can be.
+func TestTableOfNames(t *testing.T) {
+	rows := []Row{{Cells: []string{"GreenCastle", "db/0042.sql", "migrations"}}}
+	for width, want := range map[int]string{
+		30: "GreenCastle  db/0042…  migrat…\n",
+		21: "GreenCastle  db…  mi…\n",
+		19: "GreenCas…  db…  mi…\n",
+	} {
+		s, out := testScreen(width)
+		s.Table(rows)
+		if out.String() != want {
+			t.Errorf("%d:\n%swant\n%s", width, out, want)
+		}
+	}
+}
+
 // TestLay checks that consecutive lines with tabs form one table. Lines that begin with a tab are facts, and their
 // values are not cut.
 func TestLay(t *testing.T) {

@@ -17,6 +17,9 @@ type Row struct {
 // minColumn is the smallest width to which Table cuts a column.
 const minColumn = 3
 
+// maxName is the width up to which Table cuts other columns before the first one, which usually has names.
+const maxName = 20
+
 // Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that
 // every line fits. Cells must be single lines.
 func (s *Screen) Table(rows []Row) {
@@ -77,11 +80,12 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	for ; excess > 0; excess-- {
 		widest := 0
 		for i, w := range widths {
-			if w >= widths[widest] {
+			short := widest == 0 && widths[0] <= maxName && w > minColumn // the first column names the row: it is cut last
+			if w >= widths[widest] || short {
 				widest = i
 			}
 		}
-		if widths[widest] == minColumn {
+		if widths[widest] <= minColumn {
 			break
 		}
 		widths[widest]--
