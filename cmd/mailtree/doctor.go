@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -162,6 +163,7 @@ func (d *doctor) examine(ctx context.Context) {
 	d.permissions()
 	d.files()
 	d.watches()
+	d.notifications()
 	if err != nil {
 		d.say("%v", err)
 		return
@@ -278,6 +280,19 @@ func (d *doctor) files() {
 	if len(bad) == 0 {
 		d.ok("store: its own files are readable")
 	}
+}
+
+// notifications checks that the program in NOTIFY_COMMAND exists. The server only logs that it cannot be run.
+func (d *doctor) notifications() {
+	if len(d.p.cfg.Notify) == 0 {
+		return
+	}
+	path, err := exec.LookPath(d.p.cfg.Notify[0])
+	if err != nil {
+		d.say("notifications: cannot find the program %q in NOTIFY_COMMAND: install it, or give its absolute path", d.p.cfg.Notify[0])
+		return
+	}
+	d.ok("notifications: NOTIFY_COMMAND runs %s", path)
 }
 
 // watches compares the number of folders in all trees with the kernel's limit on inotify watches for each OS user.
