@@ -5,9 +5,7 @@ package dismissed
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	"mailtree/maildir/format"
@@ -18,14 +16,13 @@ import (
 type Keys []string
 
 // Read returns the keys of the diagnostics that an agent has dismissed. It returns none if the file is missing or
-// damaged, and an error if the file cannot be read.
+// invalid, or if something else is in its place, and an error for a machine fault.
 func Read(t *tree.Tree, agent string) (Keys, error) {
 	data, _, err := t.Read(file(agent), format.MaxSmall)
-	var oversize *tree.FormatError
-	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.As(err, &oversize):
+	switch tree.FaultOf(err) {
+	case tree.FaultGone, tree.FaultFile:
 		return nil, nil
-	case err != nil:
+	case tree.FaultMachine:
 		return nil, fmt.Errorf("read the dismissals of %s: %w", agent, err)
 	}
 	var k Keys
