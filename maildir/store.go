@@ -407,7 +407,7 @@ func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Proje
 		if author == "" {
 			author, home = from, slug
 		}
-		if from != author || !s.isProjectParty(from) {
+		if from != author || !s.InAnotherProject(from) {
 			return nil, nil
 		}
 		if core.IsAgent(m.From) {
@@ -416,9 +416,6 @@ func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Proje
 	}
 	return s.Project(ctx, home)
 }
-
-// isProjectParty reports whether a party's address has the form of an address of an agent in another project.
-func (s *Store) isProjectParty(party string) bool { return s.core.PartyOf(party).Project != "" }
 
 // projectsNamed returns the projects that have the named agent, thread, message or attachment. The id of a message may
 // be shortened. It returns any error from FullID.

@@ -42,7 +42,7 @@ func (p *program) backup(ctx context.Context, s *cli.Client, name string) error 
 		return fmt.Errorf("%q already exists, and a backup never overwrites a file: choose another name", name)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot create %q: %w", name, cause(err))
+		return fmt.Errorf("cannot create %q: %w", name, plainCause(err))
 	}
 	if err = s.Copy(ctx, "backup", f); err == nil {
 		err = f.Sync()
@@ -107,14 +107,14 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return fmt.Errorf("cannot read %q: %w", name, cause(err))
+		return fmt.Errorf("cannot read %q: %w", name, plainCause(err))
 	}
 	defer f.Close()
 	there, err := os.ReadDir(root)
 	isNew := errors.Is(err, fs.ErrNotExist)
 	switch {
 	case err != nil && !isNew:
-		return fmt.Errorf("cannot read the store %s: %w", root, cause(err))
+		return fmt.Errorf("cannot read the store %s: %w", root, plainCause(err))
 	case len(there) > 0 && !storedir.IsStore(root):
 		return fmt.Errorf("the folder %s contains other files: specify an empty or new folder with --store", root)
 	case len(there) > 0 && how == backup.Copy:
@@ -152,7 +152,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	if err := tree.Exchange(root, fresh); err != nil {
 		os.RemoveAll(fresh)
 		return fmt.Errorf("cannot move the restored store to %s: %w. If that is a mount point, specify a folder below it with --store",
-			root, cause(err))
+			root, plainCause(err))
 	}
 	swapped = true
 	if len(there) == 0 {
@@ -160,12 +160,12 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	} else {
 		aside := root + asideSuffix + suffix
 		if err := os.Rename(fresh, aside); err != nil {
-			return fmt.Errorf("the store was restored, but the earlier store is still at %s: %w", fresh, cause(err))
+			return fmt.Errorf("the store was restored, but the earlier store is still at %s: %w", fresh, plainCause(err))
 		}
 		fmt.Fprintf(p.std.out, "moved the earlier store to %s\n", aside)
 	}
 	if err := tree.SyncDir(filepath.Dir(root)); err != nil {
-		return fmt.Errorf("the store was restored, but may not survive a power failure: %w", cause(err))
+		return fmt.Errorf("the store was restored, but may not survive a power failure: %w", plainCause(err))
 	}
 	p.tellRestored(&r)
 	if how == backup.Copy {

@@ -112,14 +112,6 @@ func (f *formatter) filter() error {
 	return err
 }
 
-// cause returns the reason why a file operation failed, without the operation and the path.
-func cause(err error) error {
-	if call := (*fs.PathError)(nil); errors.As(err, &call) {
-		return call.Err
-	}
-	return err
-}
-
 // file replaces a file with its canonical form.
 func (f *formatter) file(name string) error {
 	st, err := os.Lstat(name)
@@ -127,14 +119,14 @@ func (f *formatter) file(name string) error {
 		return errors.New("the file does not exist")
 	}
 	if err != nil {
-		return cause(err)
+		return plainCause(err)
 	}
 	if !st.Mode().IsRegular() {
 		return tree.NotRegular(st.Mode())
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
-		return cause(err)
+		return plainCause(err)
 	}
 	canonical, err := format.Canonical(strings.TrimSuffix(filepath.Base(name), ".md"), data)
 	if err != nil || bytes.Equal(data, canonical) {

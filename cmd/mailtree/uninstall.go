@@ -153,7 +153,7 @@ func (u *uninstall) remove(path string, by func(string) error) {
 		return
 	}
 	if err := by(path); err != nil {
-		u.check(fmt.Errorf("cannot remove %s: %w", path, cause(err)))
+		u.check(fmt.Errorf("cannot remove %s: %w", path, plainCause(err)))
 		return
 	}
 	u.report("removed %s", path)
