@@ -3,6 +3,7 @@ package stdio
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -172,8 +173,9 @@ func TestListenToNothing(t *testing.T) {
 	}
 }
 
-// TestLostAnswer checks what happens if the server handles a call but dies before it answers. The bridge must repeat a
-// call that only reads. For other calls, the error must say that the outcome is unknown. Nothing may be done twice.
+// TestLostAnswer checks what happens if the server handles a call but dies before it answers, and if the next server
+// dies in the same way. The bridge must repeat a call that only reads. For other calls, the error must say that the
+// outcome is unknown. Nothing may be done twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
@@ -184,31 +186,33 @@ func TestLostAnswer(t *testing.T) {
 		{"the handshake", strings.Replace(hello, `"hi"`, "7", 1), `"protocolVersion":"2025-06-18"`},
 	} {
 		for _, session := range []bool{false, true} {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				c := w.bridge()
-				if session {
-					c.send(hello, ready)
-					c.hear(`"id":"hi"`)
-				}
-				c.send(call("1", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
-				c.hear(`"id":1`, `"name":"Ann"`)
-				w.cut.Store(true)
-				c.send(tt.line)
-				line, _ := c.hear(`"id":7`, tt.want)
-				writes := strings.Contains(tt.name, "writes")
-				if strings.Contains(line, "the outcome is unknown") != writes {
-					t.Error(line)
-				}
-				page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{})
-				if err != nil || (page.Total == 1) != writes {
-					t.Errorf("%d messages, %v", page.Total, err)
-				}
-				if err := c.finish(); err != nil {
-					t.Error(err)
-				}
-			})
+			for _, deaths := range []int32{1, 2} {
+				t.Run(fmt.Sprintf("%s, session=%v, deaths=%d", tt.name, session, deaths), func(t *testing.T) {
+					t.Parallel()
+					w := newWorld(t)
+					c := w.bridge()
+					if session {
+						c.send(hello, ready)
+						c.hear(`"id":"hi"`)
+					}
+					c.send(call("1", "whois", `{"project_key":"/p","agent_name":"Ann"}`, ""))
+					c.hear(`"id":1`, `"name":"Ann"`)
+					w.cut.Store(deaths)
+					c.send(tt.line)
+					line, _ := c.hear(`"id":7`, tt.want)
+					writes := strings.Contains(tt.name, "writes")
+					if strings.Contains(line, "the outcome is unknown") != writes {
+						t.Error(line)
+					}
+					page, err := w.project().Box("Ann", format.Origin{}).Inbox(t.Context(), index.InboxQuery{Limit: 10}, false, maildir.Waiting{})
+					if err != nil || (page.Total == 1) != writes {
+						t.Errorf("%d messages, %v", page.Total, err)
+					}
+					if err := c.finish(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
 		}
 	}
 }

@@ -258,23 +258,25 @@ func (b *bridge) onlyReads(ctx context.Context, name string) bool {
 	b.mu.Lock()
 	hints := b.hints
 	b.mu.Unlock()
-	if hints == nil {
-		if hints = b.askHints(ctx); hints == nil {
-			return false
-		}
-		b.mu.Lock()
-		b.hints = hints
-		b.mu.Unlock()
+	for try := 1; hints == nil && try <= tries; try++ {
+		hints = b.askHints(ctx)
 	}
+	b.mu.Lock()
+	b.hints = hints
+	b.mu.Unlock()
 	return hints[name]
 }
 
+// askHints asks the server which tools only read. It returns nil if there is no server, or if the server exits before it
+// answers.
 func (b *bridge) askHints(ctx context.Context) map[string]bool {
-	if _, err := b.connect(ctx, true); err != nil {
+	l, err := b.connect(ctx, true)
+	if err != nil {
 		return nil
 	}
 	res, err := b.do(ctx, http.MethodPost, "mcp", []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`), nil)
 	if err != nil {
+		b.gone(ctx, l)
 		return nil
 	}
 	defer res.Body.Close()
@@ -287,6 +289,7 @@ func (b *bridge) askHints(ctx context.Context) map[string]bool {
 		}
 	}
 	if json.NewDecoder(res.Body).Decode(&list) != nil {
+		b.gone(ctx, l)
 		return nil
 	}
 	hints := map[string]bool{}
