@@ -9,6 +9,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/page"
 )
@@ -41,11 +42,13 @@ func TestBrowserHits(t *testing.T) {
 	b.expect("true", `String(document.getElementById("stale").hidden)`)
 }
 
-// TestBrowserLoads checks that a view is loaded once, compressed, and is loaded again only when mail arrives. The
-// browser must not load the style sheet and the script again for the next view.
+// TestBrowserLoads checks that a view is loaded once, compressed, and is loaded again only when mail arrives. This
+// includes a thread that the user opens, which marks it as read. The browser must not load the style sheet and the
+// script again for the next view.
 func TestBrowserLoads(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"})
+	opened := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Horse", Body: "b"})
 	var mu sync.Mutex
 	loaded := map[string]int{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +65,17 @@ func TestBrowserLoads(t *testing.T) {
 	b.must("see that the stream has begun", ready, press("j"), said("p", "This is the last one."))
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Zebra", Body: "b"})
 	b.must("see mail arrive", said("a", "Zebra")) // the script loads the view a second time
+	b.must("open another", chromedp.Click(`//main//a[contains(., "Horse")]`), said("h1", "Horse"), ready)
+	b.expect("", `document.querySelector(".list .open.unread")?.textContent || ""`)
+	waits.Until(t, "the stream of the thread has begun", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return loaded[s.base+"/stream gzip"] == 3
+	})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Yak", Body: "b"})
+	b.must("see mail arrive", said("a", "Yak"))
 	mu.Lock()
-	for at, want := range map[string]int{s.base + "/": 1, s.base + "/thread/" + sent.ID: 2, "/static/style.css": 1, "/static/script.js": 1} {
+	for at, want := range map[string]int{s.base + "/": 1, s.base + "/thread/" + sent.ID: 2, s.base + "/thread/" + opened.ID: 2, "/static/style.css": 1, "/static/script.js": 1} {
 		if n := loaded[at+" gzip"]; n != want {
 			t.Errorf("%s was loaded %d times: %v", at, n, loaded)
 		}
@@ -94,6 +106,6 @@ func TestBrowserUndo(t *testing.T) {
 		b.must("undo", press("z"), said("p", "Undone: "+subject), ready)
 		b.await(focused + ` === "` + subject + `"`)
 	}
-	b.must("undo once more", press("z"), said("p", "There is nothing left to undo here."))
+	b.must("undo once more", press("z"), said("p", "Nothing is left to undo here."))
 	b.expect("One,Two,Three", `[...document.querySelectorAll(".list .what")].map(e => e.textContent).join()`)
 }

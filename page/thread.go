@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,6 +32,8 @@ type threadShown struct {
 	Urgent   string      // importance of a message that is new or asks for something; "" if normal
 	Reply    *draftShown // form below the thread; nil if there is none
 	Said     []partShown // summary of a long thread; nil if there is none
+
+	opened []string // ids of the messages that were unread until the user opened the thread
 }
 
 // messageShown is one message in a thread.
@@ -89,7 +92,7 @@ func (v *view) threadPage() (*maildir.ThreadPage, error) {
 }
 
 func (h *Page) thread(v *view) error {
-	page, err := v.threadPage()
+	page, opened, err := v.openPage()
 	if err != nil {
 		return err
 	}
@@ -99,7 +102,7 @@ func (h *Page) thread(v *view) error {
 	if err := v.in("thread", "Thread"); err != nil {
 		return err
 	}
-	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != ""}
+	shown := threadShown{ID: page.Thread, Earlier: v.asked("after") != "", opened: opened}
 	answers, err := v.fold(&shown, page)
 	if err != nil {
 		return err
@@ -131,15 +134,12 @@ func (h *Page) thread(v *view) error {
 		if form.YesNo {
 			form.Shown = maildir.TextSum(answers.Subject, answers.Body)
 		}
-		if !shown.Asks && !v.opens() {
+		if !shown.Asks {
 			form.Unread = joined(shown.unread())
 		}
 	}
 	if err := v.lay(open); err != nil {
 		return err
-	}
-	if v.opens() {
-		v.readAll(&shown)
 	}
 	return v.show("thread", &shown)
 }
@@ -191,7 +191,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 		d := m.Mine
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
 		m.Asks = got && !d.Acked && (m.AckRequired || !wrote && d.Kind == "to" && m.Question && !format.ServerName(m.From))
-		m.Open = m.Open || m.Asks || m.unread()
+		m.Open = m.Open || m.Asks || m.unread() || slices.Contains(shown.opened, m.ID)
 		if answers == nil && (got || wrote) || m.Asks && !shown.Asks {
 			answers = m
 		}
@@ -218,8 +218,12 @@ func (v *view) opens() bool {
 }
 
 // unread reports whether the message is unread in the user's inbox.
-func (m messageShown) unread() bool {
-	return m.Mine != nil && !m.Mine.Read && !m.Mine.Archived && m.Mine.Kind != index.KindSent
+func (m messageShown) unread() bool { return unread(m.Mine) }
+
+// unread reports whether a message is unread in the inbox that contains the delivery d. If d is nil, the message is not
+// in the inbox.
+func unread(d *index.Delivery) bool {
+	return d != nil && !d.Read && !d.Archived && d.Kind != index.KindSent
 }
 
 // unread returns the ids of the unread messages in the view.
@@ -232,21 +236,32 @@ func (t *threadShown) unread() (ids []string) {
 	return ids
 }
 
-// readAll marks the messages in the view as read.
-func (v *view) readAll(shown *threadShown) {
+// openPage is like threadPage. If the user is opening the view, it also marks the messages on the page as read, and
+// returns the ids of those that were unread. The page and the view's state are then read again. Otherwise, the stream
+// would report these marks as a change, and the browser would load the view a second time.
+func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error) {
+	page, err = v.threadPage()
+	if err != nil || page.Note != nil || !v.opens() { // with a note, the browser is redirected
+		return page, nil, err
+	}
 	ctx := format.Through(context.WithoutCancel(v.ctx()), format.DoorPage)
-	for i := range shown.Messages {
-		m := &shown.Messages[i]
-		if !m.unread() {
+	for i := range page.Messages {
+		id := page.Messages[i].ID
+		if !unread(page.Own[id]) {
 			continue
 		}
 		const read = true
-		if _, err := v.box().SetRead(ctx, m.ID, read); err != nil {
-			v.page.cfg.Log.Warn("page: a displayed message could not be marked as read", "id", m.ID, "error", err)
-			return
+		if _, err := v.box().SetRead(ctx, id, read); err != nil {
+			v.page.cfg.Log.Warn("page: a displayed message could not be marked as read", "id", id, "error", err)
+			break
 		}
-		m.Mine.Read = true
+		opened = append(opened, id)
 	}
+	if len(opened) > 0 {
+		v.State = v.page.stateOf(v.p)
+		page, err = v.threadPage()
+	}
+	return page, opened, err
 }
 
 // Heard returns a phrase that states whether the other recipients have received and read a message. If there are no
