@@ -3,7 +3,7 @@ const on = (whats, f) => whats.split(" ").forEach((what) => addEventListener(wha
 const button = (textContent, onclick, more) => Object.assign(document.createElement("button"), { type: "button", textContent, onclick, ...more });
 const recall = (key) => JSON.parse(sessionStorage.getItem("mailtree " + key) || "[]");
 const store = (key, is) => sessionStorage.setItem("mailtree " + key, JSON.stringify(is));
-const project = location.pathname.split("/")[2], asks = new URLSearchParams(location.search), did = asks.get("did");
+const saved = localStorage, project = location.pathname.split("/")[2], asks = new URLSearchParams(location.search), did = asks.get("did");
 const show = (e, text) => { e.textContent = text; e.hidden = !text; }, stale = $("#stale"), say = (text) => show(stale, text);
 const parse = async (res) => new DOMParser().parseFromString(await res.text(), "text/html");
 const down = "The server is not responding.";
@@ -12,7 +12,7 @@ function tell(text, more = "") {
   show($("#tell"), text);
   $("#tell").append(more);
   clearTimeout(hush);
-  hush = setTimeout(tell, 10000, "");
+  hush = setTimeout(tell, 10000);
 }
 
 // Live updates: the stream reports a change, and the server renders the view again. Neither a time that gets older nor
@@ -76,7 +76,7 @@ function swap(old, now) {
 const url = document.body.dataset.stream;
 if (url) {
   let heard = Date.now(), source, at = url;
-  const back = () => { heard = Date.now(); if (away) { away = false; say(""); } };
+  const back = () => { heard = Date.now(); if (away) { away = false; say(); } };
   const listen = () => {
     source = new EventSource(at);
     source.onopen = back;
@@ -84,8 +84,9 @@ if (url) {
     source.addEventListener("beat", back);
     source.onerror = () => {
       away = true;
-      say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ": the server is not responding.");
-      if (source?.readyState === EventSource.CLOSED) setTimeout(() => source && listen(), 3000);
+      say("This page has been out of date since " + new Date(heard).toTimeString().slice(0, 5) + ". " + down);
+      // With the state 2 (CLOSED), the browser does not try again.
+      if (source?.readyState > 1) setTimeout(() => source && listen(), 3000);
     };
   };
   // A browser allows six connections to a host, so a hidden tab closes its connection.
@@ -106,19 +107,20 @@ if (url) {
 // Drafts are kept until they are sent. Text from the server takes precedence.
 const slot = (form) => "mailtree draft " + project + " " + form.dataset.draft;
 // draft returns the fields of a form that the user has changed, by key.
-const draft = (at) => JSON.parse(localStorage.getItem(at) || "{}");
+const draft = (at) => JSON.parse(saved[at] || "{}");
 const fields = (form) => [...form.elements].filter((e) => e.name && !/hidden|file|submit/.test(e.type));
 const is = (e) => (e.type === "checkbox" ? "checked" : "value"), key = (e) => e.name + (e.type === "checkbox" ? " " + e.value : "");
 function keep(form) {
-  const kept = {};
+  const kept = { only: form.only };
   for (const e of fields(form)) if (e[is(e)] !== e.defaultChecked) kept[key(e)] = e[is(e)];
-  localStorage.setItem(slot(form), JSON.stringify(kept));
+  saved[slot(form)] = JSON.stringify(kept);
 }
-if (did === "sent") localStorage.removeItem(recall("sending"));
+if (did === "sent") delete saved[recall("sending")];
 store("sending", "");
 for (const form of $$("form[data-draft]")) {
   if ($("textarea", form).value) { keep(form); continue; }
   const kept = draft(slot(form));
+  form.only = kept.only;
   for (const e of fields(form)) {
     const was = kept[key(e)];
     if ((was || was === false) && !(e.value && e.id === "to")) e[is(e)] = was;
@@ -131,13 +133,15 @@ on("input", (e) => {
     const before = to.value.slice(0, to.value.lastIndexOf(",") + 1);
     for (const o of to.list.options) { o.dataset.n ||= o.value; o.value = before && before + " " + o.dataset.n || o.dataset.n; }
   }
+  // A recipient that the user has changed stays.
+  if (to.closest(".to")) to.form.only = 0;
   if (to.form?.dataset.draft) keep(to.form);
 });
 on("submit", (e) => {
-  if (away) { e.preventDefault(); return say("Not sent: the server is not responding."); }
+  if (away) { e.preventDefault(); return say("Not sent. " + down); }
   if (e.submitter?.dataset.to && !files(e.target).files.length) { e.preventDefault(); return decide(e.submitter); }
-  const undone = recall(undos);
-  if (e.target.closest(".done") && undone.at(-1) === e.target.action) store(undos, undone.slice(0, -1));
+  const undone = recall("undo");
+  if (e.target.closest(".done") && undone.pop() === e.target.action) store("undo", undone);
   if (e.target.dataset.draft) store("sending", slot(e.target));
 });
 
@@ -163,52 +167,72 @@ on("paste dragover drop", (e) => {
 });
 
 // The bar says what the user has just done. It disappears after ten seconds, unless it has the pointer or the focus.
-// The URLs that undo what the user did in this tab are stored for the key z.
-const undos = "undo " + project, bar = $(".done");
+// What the user did in this tab is stored for the key z: the URL that undoes it, an answer whose URL is not known yet
+// (see decide), or what the bar says about an action that cannot be undone.
+const bar = $(".done");
+const push = (one) => store("undo", [...recall("undo"), one].slice(-50));
 // These parameters are always at the end of the URL.
-if (did) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, ""));
-function settle(bar) {
-  const undo = $("form", bar);
-  if (undo && did !== "undone") store(undos, [...recall(undos), undo.action].slice(-50));
-  const hide = () => { bar.matches(":hover,:focus-within") ? setTimeout(hide, 10000) : (bar.hidden = true); };
-  setTimeout(hide, 10000);
+if (did || bar) history.replaceState(null, "", location.href.replace(/[?&](again|at|by|did)=[^#]*/, ""));
+function fade(bar) { setTimeout(() => bar.matches(":hover,:focus-within") ? fade(bar) : (bar.hidden = true), 10000); }
+if (bar) {
+  if (did !== "undone") push($("form", bar)?.action || { said: $("p", bar).textContent });
+  fade(bar);
 }
-if (bar) settle(bar);
 
 // Yes and No show the next thread. The answer is sent five seconds later, or when the user answers that thread or
-// leaves it. The variable soon contains the answer that is still to be sent, as stored by decide, or nothing.
+// leaves it. The variable soon contains the answer that is still to be sent, as stored by decide, or {}.
 let soon = recall("soon");
-store("soon", []);
-if (soon[0]) {
-  tell("Sending " + soon[2] + ": z cancels. ", button("Cancel", () => keys.z()));
+store("soon", {});
+if (soon.to) {
+  tell("Sending " + soon.word + ": z cancels. ", button("Cancel", () => keys.z()));
   setTimeout(send, 5000);
 }
+// If the view that sent an answer got no response, because the user left it or the server was down, send the same form
+// again. The server handles a form only once, and gives the same response again.
+for (const one of recall("undo")) if (one.to) post(one);
 function decide(b) {
   const form = b.form, next = new URL(form.next.value || $("a.narrow").href, location);
   send();
-  const word = b.firstChild.data + "to " + b.dataset.to;
-  store("soon", [b.formAction, new URLSearchParams(new FormData(form, b)) + "", word, location.href, slot(form)]);
+  store("soon", { to: b.formAction, body: new URLSearchParams(new FormData(form, b)) + "", word: b.firstChild.data + "to " + b.dataset.to, from: location.href, at: slot(form) });
   // With this parameter, the view does not count as opened by the user.
   next.searchParams.set("did", "sent");
   location = next;
 }
-async function send() {
-  const [to, body, word, , at] = soon.splice(0), text = localStorage.getItem(at);
-  if (!to) return;
-  localStorage.removeItem(at);
-  tell("");
+function send() {
+  const one = soon;
+  soon = {};
+  if (!one.to) return;
+  one.text = saved[one.at];
+  delete saved[one.at];
+  tell();
+  push(one);
+  post(one);
+}
+// post sends an answer and replaces it in the list of undos. It returns the URL that undoes the answer, if any.
+async function post({ to, body, word, at, text }) {
   let view;
-  try { view = await parse(await fetch(to, { method: "POST", body: new URLSearchParams(body), keepalive: true })); } catch { /* the server is down */ }
-  const now = view && $(".done", view);
-  if (now) { $(".done")?.remove(); $("main").after(now); return settle(now); }
-  if (text) localStorage.setItem(at, text);
-  say("Not sent: " + word + ". " + ((view && $("#refused", view)?.textContent) || ""));
+  // With keepalive, a browser sends at most 64 KiB. If the user leaves the view, a longer form is sent by the next one.
+  try { view = await parse(await fetch(to, { method: "POST", body: new URLSearchParams(body), keepalive: body.length < 6e4 })); } catch { return say("Not sent yet: " + word + ". " + down); }
+  const now = $(".done", view), undo = $(".done form", view)?.action, all = recall("undo"), i = all.findIndex((one) => one.body === body);
+  // Another call has replaced the answer.
+  if (i < 0) return undo;
+  all.splice(i, 1, ...(undo ? [undo] : []));
+  store("undo", all);
+  if (!now) {
+    if (text) saved[at] = text;
+    say("Not sent: " + word + ". " + ($("#refused", view)?.textContent || ""));
+  } else if (!all[i + 1] && !soon.to) {
+    $(".done")?.remove();
+    $("main").after(now);
+    fade(now);
+  }
+  return undo;
 }
 on("pagehide", send);
-// sync enables Yes and No only if the whole message is on the screen.
+// sync enables Yes, No and Later only if the whole message is on the screen.
 const rect = (e) => e.getBoundingClientRect();
 function sync() {
-  for (const b of $$("[data-to]")) {
+  for (const b of $$(".decide button")) {
     const m = $("#" + CSS.escape(b.form.reply_to.value))?.closest("article");
     b.disabled = !m?.firstElementChild.open || rect($(".body", m)).top < Math.max(0, rect($(".scroll")).top) - 1 || rect(m).bottom > rect($("#reply")).top + 1;
   }
@@ -218,23 +242,23 @@ sync();
 function press(as) {
   sync();
   const b = $(`.decide [value=${as}]`);
-  b && !b.disabled ? b.click() : tell(b ? "To answer Yes or No, first bring the whole message into view." : "No question is open.");
+  b && !b.disabled ? b.click() : tell(b ? "First bring the whole message into view." : "No question is open.");
 }
 
 // Notifications are off until the user chooses Notify me. Each message is reported once, unless its thread is in view.
-const notifies = () => localStorage.getItem("mailtree notify"), toldOf = "mailtree told";
+const notifies = () => saved["mailtree notify"];
 function notify() {
-  const told = JSON.parse(localStorage.getItem(toldOf) || "[]");
+  const told = JSON.parse(saved["mailtree told"] || "[]");
   for (const [tag, text, at] of JSON.parse($("#projects")?.dataset.blocked || "[]")) {
     if (told.includes(tag)) continue;
-    localStorage.setItem(toldOf, JSON.stringify([...told, tag].slice(-200)));
     told.push(tag);
+    saved["mailtree told"] = JSON.stringify(told.slice(-200));
     if (notifies() && (document.hidden || location.pathname !== at)) new Notification(text, { tag }).onclick = () => { focus(); location = at; };
   }
 }
 async function bell(e) {
-  if (e && notifies()) localStorage.removeItem("mailtree notify");
-  else if (e && await Notification.requestPermission() === "granted") localStorage.setItem("mailtree notify", 1);
+  if (e && notifies()) delete saved["mailtree notify"];
+  else if (e && await Notification.requestPermission() === "granted") saved["mailtree notify"] = 1;
   for (const b of $$(".notify")) { b.hidden = !window.Notification; $("small", b).textContent = notifies() ? "on" : "off"; }
 }
 bell();
@@ -264,7 +288,7 @@ if (performance.getEntriesByType("navigation")[0]?.type === "back_forward" || ba
 $(".list [aria-current].row")?.scrollIntoView({ block: "nearest" });
 
 // Keys work only without Ctrl, Alt and Cmd. The exception is Enter, which sends a form with Ctrl or Cmd.
-const current = () => document.activeElement?.closest("article") || $("a.row", document.activeElement?.closest("li") || stale);
+const current = (f = document.activeElement) => f?.closest("article") || $("a.row", f?.closest("li") || stale);
 // The variable last is the checkbox that x has changed last, and going says whether g was pressed just before.
 let last, going;
 function move(by) {
@@ -290,10 +314,17 @@ function done() {
     $("#done").requestSubmit();
   }
 }
+// answer goes to the reply. It selects the author only, or everybody again if the last call has selected the author.
 function answer(only) {
-  const to = $("#reply #to");
-  if (only && $("#reply [data-sole]")) { $$("#reply .to [type=checkbox]").forEach((e) => { e.checked = "sole" in e.dataset; }); to.value = ""; keep(to.form); }
-  $("#reply-body")?.focus();
+  const form = $("#reply form");
+  if (!form) return;
+  if (only ? $("[data-sole]", form) : form.only) {
+    for (const e of $$(".to [type=checkbox]", form)) e.checked = only ? "sole" in e.dataset : e.defaultChecked;
+    $("#to").value = "";
+    form.only = only;
+    keep(form);
+  }
+  $("textarea", form).focus();
 }
 const keys = {
   j: () => move(1),
@@ -312,12 +343,15 @@ const keys = {
   R: () => answer(true),
   u: () => $("a.narrow")?.click(),
   c: () => $("header .write")?.click(),
-  z: () => {
-    const all = recall(undos), form = $("#undo"), back = soon.splice(0)[3];
+  z: async () => {
+    const all = recall("undo"), last = all.pop(), form = $("#undo"), back = soon.from;
+    soon = {};
     if (back) return location = back;
-    if (!all.length) return tell("There is nothing left to undo here.");
-    form.action = all.pop();
-    store(undos, all);
+    if (!last) return tell("Nothing is left to undo here.");
+    if (last.to) return await post(last) && keys.z();
+    store("undo", all);
+    if (last.said) return tell("This cannot be undone: " + last.said + " z undoes what came before.");
+    form.action = last;
     form.requestSubmit();
   },
   "/": () => $("#find")?.focus(),
@@ -343,7 +377,7 @@ on("click", (e) => {
   if (at("[data-author]")) { e.preventDefault(); answer(true); }
   if (at("[data-discard]")) {
     const form = e.target.closest("form");
-    localStorage.removeItem(slot(form));
+    delete saved[slot(form)];
     // If the form is shown without its thread, follow the link, which leads to the thread.
     if (!$("#thread")) return;
     e.preventDefault();
@@ -351,6 +385,7 @@ on("click", (e) => {
     attach(form, []);
     $("textarea", form).value = "";
     $("#unsent").hidden = true;
+    push({ said: "Discarded." });
   }
   if (away && at("a[href]")) { e.preventDefault(); say(down); }
 });
