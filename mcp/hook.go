@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"mailtree/maildir"
-	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
 )
 
@@ -129,7 +128,11 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 		news = told.String()
 	}
 	if e.Kind == HookTool || e.Kind == HookPrompt {
-		news = strings.Trim(news+"\n"+meetings(p.Edits.Meetings(agent)), "\n")
+		met, err := meetings(ctx, p, agent)
+		if err != nil {
+			return "", err
+		}
+		news = strings.Trim(news+"\n"+met, "\n")
 	}
 	if e.Kind == HookStop {
 		if news == "" {
@@ -146,19 +149,31 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 // maxPath is the maximum length in bytes of a path in a notice, and of HookEvent.Asks.
 const maxPath = 200
 
-// meetings returns the text that tells a model which other agents have edited the same files.
-func meetings(all []editing.Meeting) string {
+// meetings returns the text that tells an agent's model which other agents have edited the same files, and who has
+// claimed these files. It returns errors from the list of claims.
+func meetings(ctx context.Context, p *maildir.Project, agent string) (string, error) {
 	var lines []string
-	for _, m := range all {
+	for _, m := range p.Edits.Meetings(agent) {
+		claims, err := p.Claims.Covering(ctx, []string{m.Path})
+		if err != nil {
+			return "", fmt.Errorf("find the claims of an edited file: %w", err)
+		}
 		when := "just now"
 		if minutes := int(m.Ago.Minutes()); minutes == 1 {
 			when = "1 minute ago"
 		} else if minutes > 1 {
 			when = fmt.Sprintf("%d minutes ago", minutes)
 		}
-		lines = append(lines, fmt.Sprintf("%s edited %s %s; consider claiming it.", m.Other, format.Printable(format.Cut(m.Path, maxPath)), when))
+		advice := "consider claiming it"
+		if len(claims) > 0 {
+			advice = claims[0].Claim.Agent + " has claimed it"
+			if claims[0].Claim.Agent == agent {
+				advice = "you have claimed it"
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s edited %s %s; %s.", m.Other, format.Printable(format.Cut(m.Path, maxPath)), when, advice))
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(lines, "\n"), nil
 }
 
 // introduction returns the line that tells a model which agent it is.
