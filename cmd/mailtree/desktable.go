@@ -118,6 +118,9 @@ func claimCommand(p *program) *cobra.Command {
 		}
 	}, func(ctx context.Context, d *deskWork, name string, a *mail.Claimed) error {
 		if err := showByTemplate(ctx, d, name, a); err != nil || len(a.Conflicts) == 0 {
+			if err == nil {
+				p.tellUnguarded(ctx, d)
+			}
 			return err
 		}
 		if held := a.Conflicts[0]; d.IsPerson {

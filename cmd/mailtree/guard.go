@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -135,6 +136,16 @@ func guardStatus(p *program, env []string) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return c
+}
+
+// tellUnguarded says so if the guard does not check the commits in the project's code base. It prints nothing if the
+// project has no Git repository.
+func (p *program) tellUnguarded(ctx context.Context, d *deskWork) {
+	hooks, err := guard.Find(ctx, guard.Site{Repo: d.HumanKey, Env: p.env})
+	if err != nil || slices.ContainsFunc(hooks, func(h guard.Installed) bool { return h.Store == p.cfg.Store }) {
+		return
+	}
+	d.Tell("%s\n", d.Faint("Commits are not checked, because the guard is not installed: mailtree guard install "+guard.ShellWord(d.HumanKey)))
 }
 
 func (p *program) lines(all []string) {
