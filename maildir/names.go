@@ -117,6 +117,7 @@ const (
 	MaxFanout         = sending.MaxFanout
 	UnknownSender     = sending.UnknownSender
 	OwedGroup         = waiting.OwedID
+	HiddenGroup       = waiting.HiddenID
 	UnwokenAfter      = wake.UnwokenAfter
 	DefaultSettle     = wake.DefaultSettle
 	BeginPatience     = wake.BeginPatience

@@ -93,6 +93,9 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		place = cli.Line(filepath.Base(d.HumanKey))
 	}
 	d.Say(d.Faint, "%s · you are %s · %s", place, cli.Line(w.Agent), amountOf(w))
+	if most != -1 {
+		w.Hidden = nil
+	}
 	quiet, held, hint := quietLines(d, w), heldLines(d, w), ""
 	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
 		hint = "to hide these: mailtree dismiss"
@@ -172,7 +175,14 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 			rows = append(rows, p.promptRow(d, &g.Prompts[i]))
 		}
 		for i := range g.Threads {
-			rows = append(rows, threadRow(d, &g.Threads[i], names[0], map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]))
+			t, to := &g.Threads[i], ""
+			switch g.ID {
+			case maildir.OwedGroup:
+				to = "to "
+			case maildir.HiddenGroup:
+				t.Subject += " (returns in " + d.In(t.Until.Format(time.RFC3339)) + ")"
+			}
+			rows = append(rows, threadRow(d, t, names[0], to))
 			names = names[1:]
 		}
 		if len(rows) > begin {
@@ -326,8 +336,8 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	case n > 1:
 		lines = append(lines, fmt.Sprintf("%d files have errors: mailtree problems", n))
 	}
-	if w.Later > 0 {
-		lines = append(lines, fmt.Sprintf("%s hidden until later; the next one returns in %s",
+	if w.Later > 0 && len(w.Hidden) == 0 {
+		lines = append(lines, fmt.Sprintf("%s hidden until later; the next one returns in %s: mailtree --rows all",
 			count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {

@@ -42,9 +42,10 @@ type List struct {
 	Owed      []Thread `json:"waiting_on_others"` // threads in which others owe the agent an answer
 	Totals    Totals   `json:"totals"`
 
-	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in any group.
+	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
 	Later      int       `json:"later,omitempty"`
 	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
+	Hidden     []Thread  `json:"hidden,omitempty"`     // these threads, if the query says All
 
 	Unread int `json:"unread"` // number of all unread messages
 
@@ -82,8 +83,11 @@ func (w *List) More() (n int) {
 // BrokenFiles returns the number of invalid files that are not dismissed, including files that are not listed.
 func (w *List) BrokenFiles() int { return len(w.Broken) + w.MoreBroken }
 
-// OwedID is the ID of the group of threads in which others owe the agent something.
-const OwedID = "owed"
+// These are the IDs of two groups: the threads in which others owe the agent something, and List.Hidden.
+const (
+	OwedID   = "owed"
+	HiddenID = "hidden"
+)
 
 // Group is a group of List as commands and the page show it.
 type Group struct {
@@ -93,14 +97,18 @@ type Group struct {
 	Total     int // number of threads, including those not listed
 }
 
-// Groups returns the groups in their order, including empty ones.
+// Groups returns the groups in their order, including empty ones, but the hidden threads only if there are any.
 func (w *List) Groups() []Group {
-	return []Group{
+	all := []Group{
 		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
 		{"questions", "Questions", nil, w.Questions, w.Totals.Questions},
 		{"new", "New", nil, w.New, w.Totals.New},
 		{OwedID, "Waiting on others", nil, w.Owed, w.Totals.Owed},
 	}
+	if len(w.Hidden) > 0 {
+		all = append(all, Group{HiddenID, "Hidden until later", nil, w.Hidden, len(w.Hidden)})
+	}
+	return all
 }
 
 // Mail returns the threads that are waiting for the agent, in the order of their groups.
@@ -109,7 +117,7 @@ func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.
 // Query selects what List lists.
 type Query struct {
 	Open bool // omit the bcc recipients that the agent is waiting for, for readers who must not see them (Invariant I7)
-	All  bool // list all threads of a group, not only the first maxWaiting
+	All  bool // list all threads of a group, not only the first maxWaiting, and the hidden threads
 }
 
 // Thread is a thread with waiting messages.
@@ -128,6 +136,8 @@ type Thread struct {
 	// also occur with "have" instead of "has". If an agent has archived the question, Why ends in "archived it without
 	// an answer". Why is "" for mail that is merely new.
 	Why string `json:"why"`
+
+	Until time.Time `json:"until,omitzero"` // in List.Hidden: when the thread appears again
 
 	// Decides reports whether maildir.Box.Decide can answer the message with yes or no.
 	Decides bool `json:"yes_no,omitempty"`
@@ -234,7 +244,7 @@ func (w *List) add(of *List) {
 		h.Project = of.Project
 		w.Held = append(w.Held, h)
 	}
-	into := []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed}
+	into := []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden}
 	for i, g := range of.Groups() {
 		for _, t := range g.Threads {
 			t.Project = of.Project

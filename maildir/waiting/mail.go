@@ -19,6 +19,7 @@ const (
 	isAsked
 	isNew
 	isOwed
+	isHidden
 	groups
 )
 
@@ -46,7 +47,8 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	if err != nil {
 		return err
 	}
-	if all, err = l.withoutHidden(ctx, w, all); err != nil {
+	hidden, err := l.hide(ctx, w, all)
+	if err != nil {
 		return err
 	}
 	slices.SortFunc(all, func(m, n waiting) int { return m.before(&n) })
@@ -58,7 +60,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 			continue
 		}
 		g := all[i].group
-		if totals[g]++; q.All || totals[g] <= maxWaiting {
+		if totals[g]++; q.All || g != isHidden && totals[g] <= maxWaiting {
 			firsts[g] = append(firsts[g], i)
 		}
 	}
@@ -75,12 +77,12 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	if err != nil {
 		return err
 	}
-	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed} {
+	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden} {
 		*into = []Thread{}
 		for _, i := range firsts[g] {
 			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
 				t := l.waitingThread(all, threads[all[i].Thread], &o)
-				t.Decides = decides[t.Message]
+				t.Decides, t.Until = decides[t.Message], hidden[t.Thread].Until
 				*into = append(*into, t)
 			}
 		}
@@ -105,12 +107,12 @@ func (l *Lister) decidable(ctx context.Context, all []waiting, places []int) (ma
 	return can, nil
 }
 
-// withoutHidden removes the threads that the agent has hidden with Later and in which nothing newer is waiting. It
-// counts these threads in w.
-func (l *Lister) withoutHidden(ctx context.Context, w *List, all []waiting) ([]waiting, error) {
+// hide moves into the last group the messages of the threads that the agent has hidden with Later and in which nothing
+// newer is waiting. It counts these threads in w, and returns them.
+func (l *Lister) hide(ctx context.Context, w *List, all []waiting) (map[string]index.Hidden, error) {
 	hidden, err := l.Mail.Store.Index.Hidden(ctx, l.Mail.Slug, l.Agent, l.Mail.Store.Now())
 	if err != nil || len(hidden) == 0 {
-		return all, err
+		return nil, err
 	}
 	newest := map[string]int64{} // by thread: the cursor of the newest waiting message
 	for i := range all {
@@ -127,7 +129,12 @@ func (l *Lister) withoutHidden(ctx context.Context, w *List, all []waiting) ([]w
 			w.LaterUntil = h.Until
 		}
 	}
-	return slices.DeleteFunc(all, func(m waiting) bool { return !hidden[m.Thread].Until.IsZero() }), nil
+	for i := range all {
+		if _, is := hidden[all[i].Thread]; is {
+			all[i].group = isHidden
+		}
+	}
+	return hidden, nil
 }
 
 // waitingThread returns the row of a thread with waiting messages. places contains the messages' indexes into all.
