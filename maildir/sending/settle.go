@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strings"
 
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
@@ -13,8 +14,8 @@ import (
 )
 
 // PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
-// message from another sender. The message is marked read. If it requests an acknowledgement, it is also marked
-// acknowledged. The marks contain the reply's time, so that PlanUndoAutoAck can recognize them. If the message is then
+// message from another sender. The message is marked read. If it requests an acknowledgement, and the reply goes to its
+// sender, it is also marked acknowledged. The marks contain the reply's time, so that PlanUndoAutoAck can recognize them. If the message is then
 // acknowledged, acked is true. PlanAutoAck returns any error from Group.Behind.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {
 	d, err := s.answered(g, reply)
@@ -23,7 +24,7 @@ func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Messa
 	}
 	const skip = true // if something else is at a mark's path, the reply is still sent
 	m := core.Marking{Verb: "read", Page: skip}
-	if d.AckRequired {
+	if d.AckRequired && reaches(reply, d.From) {
 		m.Verb = "acknowledge"
 	}
 	before := len(tx.Writes)
@@ -35,6 +36,12 @@ func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Messa
 	}
 	ack := format.AckMark(d.CopyPath)
 	return d.Acked || slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == ack }), nil
+}
+
+// reaches reports whether a reply goes to the sender of the message that it answers. If that sender has an address
+// outside the project, the result is always true, because replies may go to another address of that sender.
+func reaches(reply *format.Message, sender string) bool {
+	return strings.Contains(sender, "@") || slices.Contains(reply.Recipients(), sender)
 }
 
 // PlanUndoAutoAck plans the removal of the marks that PlanAutoAck created for a reply. If another reply by the same
