@@ -13,6 +13,12 @@ const ShortDays = 30
 // madeID matches an id that a server created: the date, followed by digits that distinguish the messages of that date.
 var madeID = lazy.Regexp(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
+// shortID matches the short ids that ShortID makes from madeID.
+var shortID = lazy.Regexp(`^(\d{8}_)?[0-9a-f]{8}$`)
+
+// IsShortID reports whether text looks like a short id of a message that a server created. See ShortID.
+func IsShortID(text string) bool { return shortID().MatchString(text) }
+
 // ShortID returns an id in the form that a user types. For a recent message, the result is the eight digits after the
 // date; for an older message, it is the date and these digits. If a server did not create the id, ShortID returns the
 // whole id. maildir.Project.FullID converts the result back.

@@ -1,6 +1,7 @@
 package sending
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -8,6 +9,7 @@ import (
 	"mailtree/maildir/core"
 	"mailtree/maildir/crossing"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/post"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
@@ -182,7 +184,8 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 // addresses of agents in other projects with addresses that contain a slug. If d.Anywhere is set, a bare name that
 // exists in only one other project becomes an address there, and a note says so. Resolve first removes duplicates,
 // and returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each
-// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name matches several agents.
+// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name matches several agents. If the
+// draft's thread id is a message's short id, Resolve replaces it with the id of that message's thread.
 func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error, err error) {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return nil, tooManyRecipients(n)
@@ -201,7 +204,24 @@ func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error,
 			}
 		}
 	}
-	return notes, nil
+	return notes, s.resolveThread(ctx, d)
+}
+
+// resolveThread replaces the thread id with the id of an existing thread if it is the short id of a message in that
+// thread. Any other text remains, because it may be the id of a new thread.
+func (s *Sender) resolveThread(ctx context.Context, d *Order) error {
+	if !format.IsShortID(d.ThreadID) || s.isGuest(d) {
+		return nil
+	}
+	id, err := s.mail.Store.FullID(ctx, s.mail.Slug, refusal.Thread, d.ThreadID)
+	if err != nil || id == d.ThreadID {
+		return err
+	}
+	m, err := s.mail.Store.Index.Message(ctx, s.mail.Slug, id, index.WithoutBody, nil)
+	if err == nil && m != nil {
+		d.ThreadID = cmp.Or(m.ThreadID, m.ID)
+	}
+	return err
 }
 
 // resolveOne resolves one recipient. OS users other than the store's own learn nothing about other projects.
