@@ -108,6 +108,7 @@ const (
 	Unproven          = core.Unproven
 	NoOwner           = core.NoOwner
 	DefaultProject    = core.DefaultProject
+	PersonProgram     = core.PersonProgram
 	MaxGuestMailboxes = core.MaxGuestMailboxes
 	MinTTL            = claims.MinTTL
 	MaxTTL            = claims.MaxTTL

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -17,6 +18,7 @@ import (
 
 	"mailtree/cmd/mailtree/cli"
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/maildir/index"
 	"mailtree/mcp/mail"
 )
@@ -164,7 +166,15 @@ func asks[T any](
 		return p.atDesk(c.Context(), f, who, nil, func(ctx context.Context, d *deskWork) error {
 			d.cursor = cursor
 			get := func(answer any) error { return ask(ctx, d, args, answer) }
-			return present(d, get, func(answer *T) error { return show(ctx, d, c.Name(), answer) })
+			return present(d, get, func(answer *T) error {
+				if !isLong[c.Name()] {
+					return show(ctx, d, c.Name(), answer)
+				}
+				return d.Paged(ctx, func(s *cli.Screen) error {
+					d.Screen = s
+					return show(ctx, d, c.Name(), answer)
+				})
+			})
 		})
 	}
 	return c
@@ -195,6 +205,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 		"noBecause": noBecause, "reason": reason, "howFar": howFar, "seen": d.seen, "madeAt": d.madeAt,
 		"count": count, "strong": func() string { return cli.Strong }, "head": func() string { return cli.Head },
 		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },
+		"state": d.stateOf, "edited": d.edited, "narrow": func() bool { return d.Width > 0 && d.Width < wideAgents },
 		"add": func(a, b int) int { return a + b },
 		"fact": func(label, value string) string { // "" if there is no value
 			if value == "" {
@@ -263,13 +274,46 @@ func matched(files *int) string {
 // presence returns an agent's status, with a remark if the agent is waiting for the user's answer. The status of an
 // agent on hold is "held".
 func presence(status string, asks bool, held *mail.HeldShape) string {
-	if held != nil {
+	switch {
+	case held != nil:
 		status = "held"
+	case status == format.Work:
+		status = "working"
 	}
 	if !asks {
 		return status
 	}
 	return strings.TrimSpace(status + " (asks the user)")
+}
+
+// wideAgents is the smallest width of a terminal on which `mailtree agents` shows programs and tasks.
+const wideAgents = 120
+
+// quietAfter is how long after its last call an agent that reports no state is still shown as active, as on the page.
+const quietAfter = 10 * time.Minute
+
+// stateOf returns an agent's state as a word. An agent that reports no state is active or quiet. A user has no state.
+func (d *deskWork) stateOf(a *mail.Listed) string {
+	state := presence(a.Status, a.Asks, a.Held)
+	if state != "" || a.Program == maildir.PersonProgram {
+		return state
+	}
+	if at, err := time.Parse(time.RFC3339Nano, a.LastActive); err == nil && d.Now().Sub(at) < quietAfter {
+		return "active"
+	}
+	return "quiet"
+}
+
+// edited returns the file that an agent has edited last, and the file's age. On a narrow terminal, the file has no
+// folder. edited returns "" if there is no file.
+func (d *deskWork) edited(file, at string) string {
+	if file == "" {
+		return ""
+	}
+	if d.Width > 0 && d.Width < wideAgents {
+		file = path.Base(file)
+	}
+	return file + " " + d.Ago(at)
 }
 
 // noBecause returns "no" followed by the reason, or "" if there is no reason.

@@ -11,6 +11,7 @@ import (
 	"mailtree/maildir/agents"
 	"mailtree/maildir/core"
 	"mailtree/maildir/format"
+	"mailtree/maildir/index"
 	"mailtree/maildir/seat"
 )
 
@@ -61,13 +62,18 @@ type SessionEvent struct {
 }
 
 // Begin binds a session to an agent, sets the agent's status to ready, and returns the agent's name. The agent is
-// v.Agent, which is created if it does not exist. If v.Agent is "", Begin uses the session's earlier agent if it is
-// available. Its second choice is the agent of the most recently ended session with the same client and folder, and
-// its last choice is a new agent. Only v.Agent may also be the agent of another live session. Begin returns any error
-// from EnsureAgent or Register.
+// v.Agent (see core.Mail.AgentNamed), which is created if it does not exist. If v.Agent is "", Begin uses the session's
+// earlier agent if it is available. Its second choice is the agent of the most recently ended session with the same
+// client and folder, and its last choice is a new agent. Only v.Agent may also be the agent of another live session.
+// Begin returns any error from EnsureAgent or Register.
 func (ss *Sessions) Begin(ctx context.Context, v SessionEvent) (agent string, err error) {
 	ss.binding.Lock() // two sessions that begin at the same time must not get the same name
 	defer ss.binding.Unlock()
+	if v.Agent != "" {
+		if v.Agent, err = ss.mail.AgentNamed(ctx, v.Agent); err != nil {
+			return "", err
+		}
+	}
 	if s, ok := ss.mail.Seats.Continue(v.SessionKey, v.Pane, v.Process); ok {
 		is, err := ss.mail.HasAgent(ctx, s.Agent) // the user may have removed the agent
 		if err != nil || is && (v.Agent == "" || v.Agent == s.Agent) {
@@ -198,6 +204,19 @@ func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
 	if news {
 		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, core.AnyAgent)
 	}
+}
+
+// Status returns an agent's status. An agent that has reported that it is ready is working while one of its sessions is
+// working on a turn.
+func (ss *Sessions) Status(a *index.AgentRow) string {
+	if a.Status != format.Ready {
+		return a.Status
+	}
+	live, _ := ss.mail.Seats.Sessions(a.Name)
+	if slices.ContainsFunc(live, func(s seat.Seat) bool { return !s.Idle(ss.mail.Store.Now()) }) {
+		return format.Work
+	}
+	return a.Status
 }
 
 // Asks reports whether one of the agent's sessions is waiting for the user's permission.

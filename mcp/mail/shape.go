@@ -58,7 +58,7 @@ func shapeProfile(p *maildir.Project, a *index.AgentRow) profileShape {
 		Task:       a.Task,
 		Inception:  tool.Stamp(a.Inception),
 		LastActive: tool.Stamp(a.LastActive),
-		Status:     a.Status,
+		Status:     p.Sessions.Status(a),
 		Asks:       p.Sessions.Asks(a.Name),
 		Held:       shapeHold(p.Holds.Of(a)),
 		Project:    p.Slug,
