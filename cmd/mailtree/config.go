@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/joho/godotenv"
@@ -449,7 +448,8 @@ func configCommand(p *program) *cobra.Command {
 			"`mailtree serve` reads), or the default.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			w := tabwriter.NewWriter(p.std.out, 0, 4, 2, ' ', 0)
+			screen := cli.NewScreen(p.std.out, p.variable)
+			var rows []cli.Row
 			all := []settingShape{}
 			for _, s := range p.cfg.settings {
 				v := s.Value
@@ -457,12 +457,19 @@ func configCommand(p *program) *cobra.Command {
 					v = p.cfg.Store
 				}
 				all = append(all, settingShape{s.Name, v, s.Source, s.Help})
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, strconv.Quote(v), s.Source, s.Help)
+				row := cli.Row{Cells: []string{s.Name, strconv.Quote(v), s.Source, s.Help}}
+				if screen.Width > 0 { // a setting's help is too long for a column
+					row.Cells, row.Below = row.Cells[:3], s.Help
+				}
+				rows = append(rows, row)
 			}
 			if asJSON {
 				return p.printJSON(map[string]any{"settings": all})
 			}
-			return w.Flush()
+			return screen.Paged(c.Context(), func(s *cli.Screen) error {
+				s.Table(rows)
+				return nil
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")

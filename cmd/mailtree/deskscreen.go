@@ -87,7 +87,8 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 		return nil, err
 	}
 	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // formats text without style
-	l := &fullscreen.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w)}
+	const actions = false                                         // the view has keys
+	l := &fullscreen.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w, actions)}
 	l.Agents = doingNow(d, who.Agents, w.Agent)
 	for _, g := range w.Groups() {
 		var rows []fullscreen.Row

@@ -145,7 +145,11 @@ func (p *program) tellUnguarded(ctx context.Context, d *deskWork) {
 	if err != nil || slices.ContainsFunc(hooks, func(h guard.Installed) bool { return h.Store == p.cfg.Store }) {
 		return
 	}
-	d.Tell("%s\n", d.Faint("Commits are not checked, because the guard is not installed: mailtree guard install "+guard.ShellWord(d.HumanKey)))
+	command := "mailtree guard install"
+	if here, err := os.Getwd(); err != nil || here != d.HumanKey {
+		command += " " + guard.ShellWord(d.HumanKey)
+	}
+	d.Tell("%s\n", d.Faint("Commits are not checked, because the guard is not installed: "+command))
 }
 
 func (p *program) lines(all []string) {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ var daily = []string{
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = lazy.Regexp(`(\S)\n(\S)`)
 
-// printHelp prints a command's help, fitted to the width of a terminal.
-func (p *program) printHelp(c *cobra.Command, args []string) {
+// printHelp writes a command's help to to, fitted to the width of the terminal.
+func (p *program) printHelp(to io.Writer, c *cobra.Command, args []string) {
 	width := cli.NewScreen(p.std.out, p.variable).Width
 	if width > 0 {
 		c.Long = brokenLine().ReplaceAllString(c.Long, "$1 $2")
@@ -30,7 +31,7 @@ func (p *program) printHelp(c *cobra.Command, args []string) {
 	c.SetOut(&text)
 	new(cobra.Command).HelpFunc()(c, args)
 	c.SetOut(p.std.out)
-	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(width, text.Len())))
+	fmt.Fprint(to, cli.Fold(text.String(), cmp.Or(width, text.Len())))
 }
 
 // addHelp makes the help of root show the daily commands, each with an example.
@@ -45,7 +46,7 @@ func (p *program) addHelp(root *cobra.Command) {
 				root.PersistentFlags().Lookup(name).Hidden = true
 			}
 		}
-		p.printHelp(c, args)
+		p.printHelp(p.std.out, c, args)
 	})
 }
 
@@ -71,7 +72,12 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 		Use:   "all",
 		Short: "List all commands",
 		Args:  cobra.NoArgs,
-		Run:   func(*cobra.Command, []string) { p.printHelp(root, nil) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			return cli.NewScreen(p.std.out, p.variable).Paged(c.Context(), func(s *cli.Screen) error {
+				p.printHelp(s.Out, root, nil)
+				return nil
+			})
+		},
 	})
 }
 

@@ -104,7 +104,7 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 
 // freeLine returns the command that releases another agent's claim. path is relative to the project.
 func freeLine(d *deskWork, holder, path string) string {
-	if same := inProject(d, []string{path}); same[0] != path { // this folder is below the project's folder
+	if same := inProject(d, []string{path}); same[0] != path && d.Slug != "" { // this folder is below the project's folder
 		path = d.HumanKey + "/" + path
 	}
 	return "mailtree release --of " + holder + " " + guard.ShellWord(path)

@@ -132,7 +132,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return err
 	}
 	if o.list {
-		return p.listClients(at)
+		return p.listClients(ctx, at)
 	}
 	if o.check {
 		return p.checkClients(ctx, o, at, args)
@@ -461,7 +461,7 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	return nil
 }
 
-func (p *program) listClients(at clients.Site) error {
+func (p *program) listClients(ctx context.Context, at clients.Site) error {
 	screen := cli.NewScreen(p.std.out, p.variable)
 	rows := []cli.Row{{Cells: []string{"CLIENT", "NAME", "INSTALLED", "SETUP WRITES", "YOUR FILE", "PROJECT'S FILE"}}}
 	for _, c := range clients.List() {
@@ -495,8 +495,10 @@ func (p *program) listClients(at clients.Site) error {
 		}
 		rows[0].Below = "YOUR FILE, PROJECT'S FILE"
 	}
-	screen.Table(rows)
-	return nil
+	return screen.Paged(ctx, func(s *cli.Screen) error {
+		s.Table(rows)
+		return nil
+	})
 }
 
 // sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the

@@ -96,7 +96,8 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	if most != -1 {
 		w.Hidden = nil
 	}
-	quiet, held, hint := quietLines(d, w), heldLines(d, w), ""
+	const actions = true
+	quiet, held, hint := quietLines(d, w, actions), heldLines(d, w), ""
 	if d.Slug != "" && len(w.Stopped)+len(w.Asleep)+len(w.Broken) > 0 {
 		hint = "to hide these: mailtree dismiss"
 	}
@@ -327,9 +328,10 @@ func once(names []string) (all []string) {
 }
 
 // quietLines returns a line for each other kind of problem that may need the user's attention: agents that were
-// stopped by claims, agents that cannot be woken, invalid files, and projects that could not be opened.
-func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
-	lines = stuckLines(d, w.Stopped, w.Asleep)
+// stopped by claims, agents that cannot be woken, invalid files, and projects that could not be opened. If actions is
+// true, the lines contain the commands with which the user can act.
+func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
+	lines = stuckLines(d, w.Stopped, w.Asleep, actions)
 	switch n := w.BrokenFiles(); {
 	case n == 1:
 		lines = append(lines, "1 file has errors: mailtree problems")
@@ -349,8 +351,18 @@ func quietLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	return lines
 }
 
-// stuckLines returns a line for the agents that were stopped by claims, and one for those that cannot be woken.
-func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken) (lines []string) {
+// stuckLines returns a line for the agents that were stopped by claims, and one for those that cannot be woken. If
+// actions is true, each line ends with commands.
+func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, actions bool) (lines []string) {
+	act := func(project, commands string) string {
+		if !actions {
+			return ""
+		}
+		if project != "" {
+			commands += " --project " + project
+		}
+		return "   " + commands
+	}
 	more := func(n int) string {
 		if n <= 1 {
 			return ""
@@ -370,12 +382,13 @@ func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken) (
 			paths, holders = append(paths, by.Paths...), append(holders, by.Claim.Agent)
 		}
 		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
-			d.people("", once(paths)), listNames(once(holders)), in(s.Project), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339))))
+			d.people("", once(paths)), listNames(once(holders)), in(s.Project), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339)))+
+			act(s.Project, freeLine(d, holders[0], s.By[0].Claim.Pattern)))
 	}
 	if len(asleep) > 0 {
 		u := &asleep[0]
 		lines = append(lines, fmt.Sprintf("Can't wake %s%s (%d unread, %s)%s: %s", u.Agent, in(u.Project), u.Unread,
-			d.Ago(u.Since.Format(time.RFC3339)), more(len(asleep)), u.Why()))
+			d.Ago(u.Since.Format(time.RFC3339)), more(len(asleep)), u.Why())+act(u.Project, "mailtree inbox "+u.Agent))
 	}
 	return lines
 }
