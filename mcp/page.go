@@ -12,13 +12,17 @@ import (
 // Page is the web page for users. The page itself checks which users may read and write.
 type Page interface {
 	http.Handler
+	// Patterns returns the patterns (see http.ServeMux) of the paths that only the page serves.
+	Patterns() []string
+	// Wants reports whether a request for the path / or for an unknown path is for the page. If it is not, the server
+	// itself responds.
+	Wants(r *http.Request) bool
 	// Link returns a path that works only once. Opening it signs the user in and shows the project with the given slug,
 	// or the home page if slug is "". The parameter auth says how the server identified the user.
 	Link(person, auth, slug string) string
 }
 
-// pagePaths are the paths that only the page serves.
-var pagePaths = []string{"/p/", "GET /open/", "GET /static/"}
+func (s *Server) forPage(r *http.Request) bool { return s.cfg.Page != nil && s.cfg.Page.Wants(r) }
 
 // servePage passes a request to the page. The limit for streams applies to streams, and the limit for requests to all
 // other requests.

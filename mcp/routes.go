@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"mailtree/mcp/protocol"
@@ -30,8 +29,10 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /register", s.register)
 	mux.Handle("GET /{$}", s.checkUser(http.HandlerFunc(s.home)))
 	page := s.checkUser(http.HandlerFunc(s.servePage))
-	for _, path := range pagePaths {
-		mux.Handle(path, page)
+	if s.cfg.Page != nil {
+		for _, path := range s.cfg.Page.Patterns() {
+			mux.Handle(path, page)
+		}
 	}
 	mux.Handle("/", s.nothing(page))
 	return s.recover(s.logged(s.checkHost(s.checkOrigin(mux))))
@@ -130,7 +131,7 @@ Health: http://%[2]s/health
 
 // home shows the page to browsers and a list of addresses to other clients.
 func (s *Server) home(w http.ResponseWriter, r *http.Request) {
-	if s.cfg.Page != nil && strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if s.forPage(r) {
 		s.servePage(w, r)
 		return
 	}
@@ -138,10 +139,10 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// nothing is the handler for unknown paths. For browsers, the web page responds.
+// nothing is the handler for unknown paths. The web page responds to browsers.
 func (s *Server) nothing(page http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		if s.forPage(r) {
 			page.ServeHTTP(w, r)
 			return
 		}

@@ -70,7 +70,7 @@ type Config struct {
 	// is used.
 	Explain func(error) string
 
-	// Page is the web page for users. It serves GET / and pagePaths. If it is nil, there is no web page.
+	// Page is the web page for users. It serves its Patterns, and other paths if it Wants to. If it is nil, there is no web page.
 	Page Page
 	// URL returns the server's TCP URL without a path. In a background server, calling URL makes the server start to
 	// listen on TCP. If URL is nil, the server does not listen on TCP.

@@ -17,6 +17,10 @@ type onePage struct{}
 
 func (onePage) ServeHTTP(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("the page")) }
 
+func (onePage) Patterns() []string { return []string{"/p/", "GET /open/{code}"} }
+
+func (onePage) Wants(r *http.Request) bool { return r.Header.Get("Accept") != "" }
+
 func (onePage) Link(_, _, _ string) string { return "" }
 
 // TestUserOnly checks that the server's own user needs no token on TCP, at any address that needs no token with

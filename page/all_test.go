@@ -1,8 +1,10 @@
 package page_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -51,6 +53,46 @@ func TestAllProjects(t *testing.T) {
 	}
 	b.press(thread, undo[1])
 	contains(t, b.see("/"), "May I?")
+}
+
+// TestServed checks that the server passes every path of the page to the page.
+func TestServed(t *testing.T) {
+	s := open(t, page.Config{})
+	s.second()
+	server := s.served()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	patterns := append(s.page.Patterns(), "GET /{$}", "GET /nothing")
+	for _, pattern := range patterns {
+		method, path, found := strings.Cut(pattern, " ")
+		if !found {
+			method, path = http.MethodGet, pattern
+		}
+		path = strings.NewReplacer("{project}", s.p.Slug, "{$}", "", "{", "", "}", "").Replace(path)
+		r := httptest.NewRequestWithContext(t.Context(), method, "http://127.0.0.1"+path, nil)
+		r.Header.Set("Accept", "text/html")
+		if strings.HasSuffix(path, "/stream") {
+			r = r.WithContext(ended)
+		}
+		res := httptest.NewRecorder()
+		server.ServeHTTP(res, r)
+		if text := res.Body.String(); strings.Contains(text, "there is nothing here") || strings.Contains(text, "Method Not Allowed") {
+			t.Errorf("%s: %d %s", pattern, res.Code, text)
+		}
+	}
+	for _, c := range []struct {
+		accept, part string
+		page         bool
+	}{{"text/html", "", true}, {"*/*", "1", true}, {"*/*", "", false}} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/", nil)
+		r.Header.Set("Accept", c.accept)
+		r.Header.Set("Mailtree-Fragment", c.part)
+		res := httptest.NewRecorder()
+		server.ServeHTTP(res, r)
+		if got := strings.Contains(res.Body.String(), "All projects"); got != c.page {
+			t.Errorf("GET / by %+v: %s", c, res.Body)
+		}
+	}
 }
 
 // second creates another project, in which Xia and pat work.

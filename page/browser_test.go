@@ -231,7 +231,8 @@ func TestBrowserDraft(t *testing.T) {
 	b.must("hear that the server is away", said(`*[@id="stale"]`, "out of date since"))
 	b.must("try to send", chromedp.Click(`button.main`), said(`*[@id="stale"]`, "Not sent"))
 	b.must("follow a link", chromedp.Click(`main a.row`), said(`*[@id="stale"]`, "The server is not responding."))
-	again := httptest.NewUnstartedServer(page.New(page.Config{Store: s.store.Store}))
+	s.page = page.New(page.Config{Store: s.store.Store})
+	again := httptest.NewUnstartedServer(s.served())
 	again.Listener.Close()
 	if again.Listener, err = net.Listen("tcp", address); err != nil {
 		t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -51,6 +52,8 @@ type Page struct {
 	cfg Config
 	key []byte // signs the sessions
 	mux *http.ServeMux
+	// patterns are the patterns of mux, except the home page's and the one for unknown paths.
+	patterns []string
 
 	forms forms
 
@@ -89,13 +92,28 @@ func New(cfg Config) *Page {
 	return h
 }
 
+// Patterns returns the patterns (see http.ServeMux) of the paths that only the page serves. The page also serves
+// "GET /{$}" and unknown paths, if Wants reports true.
+func (h *Page) Patterns() []string { return slices.Sorted(slices.Values(h.patterns)) }
+
+// Wants reports whether a request for a path that is not among Patterns is for the page: a browser opens a view, or the
+// script asks for part of a view.
+func (h *Page) Wants(r *http.Request) bool {
+	asksPart := r.Header.Get(fragmentHeader) != ""
+	return r.Method == http.MethodGet && (asksPart || strings.Contains(r.Header.Get("Accept"), "text/html"))
+}
+
+func (h *Page) handle(pattern string, handler http.Handler) {
+	h.mux.Handle(pattern, handler)
+	h.patterns = append(h.patterns, pattern)
+}
+
 // mount registers the handlers.
 func (h *Page) mount() {
-	h.mux.HandleFunc("GET /static/{name}", serveAsset)
-	h.mux.Handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
-	h.mux.HandleFunc("GET /open/{code}", h.enter)
+	h.handle("GET /static/{name}", http.HandlerFunc(serveAsset))
+	h.handle("GET /favicon.ico", http.RedirectHandler("/static/icon.svg", http.StatusMovedPermanently))
+	h.handle("GET /open/{code}", http.HandlerFunc(h.enter))
 	for path, show := range map[string]func(*view) error{
-		"GET /{$}":                                  h.all,
 		"GET /p/{project}/{$}":                      h.waiting,
 		"GET /p/{project}/inbox":                    h.inbox,
 		"GET /p/{project}/threads":                  h.threads,
@@ -126,17 +144,20 @@ func (h *Page) mount() {
 		"POST /p/{project}/claims/release":          h.write(h.release),
 		"POST /p/{project}/claims/undo":             h.write(h.unrelease),
 	} {
-		h.mux.Handle(path, h.view(whileMade, show))
+		h.handle(path, h.view(whileMade, show))
 	}
 	for path, show := range map[string]func(*view) error{
 		"GET /p/{project}/message/{id}/raw": h.raw,
 		"GET /p/{project}/stream":           h.stream,
 		"GET /stream":                       h.stream,
 	} {
-		h.mux.Handle(path, h.view(pieceBytes, show))
+		h.handle(path, h.view(pieceBytes, show))
 	}
-	h.mux.Handle("GET /p/{project}/file/{sum}", h.view(pieceBytes+media.HeadBytes, h.file))
-	h.mux.Handle("/", h.view(pieceBytes, func(*view) error { return errNoView }))
+	h.handle("GET /p/{project}/file/{sum}", h.view(pieceBytes+media.HeadBytes, h.file))
+	unknown := h.view(pieceBytes, func(*view) error { return errNoView })
+	h.handle("/p/", unknown)
+	h.mux.Handle("GET /{$}", h.view(whileMade, h.all))
+	h.mux.Handle("/", unknown)
 }
 
 // errNoProject means that the store has no project with the name in the URL.

@@ -16,6 +16,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
+	"mailtree/mcp"
 	"mailtree/page"
 )
 
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the web page of a store. The store has one project, with the agents Ann and Bob and the user pat.
+// site is the web page of a store, behind the server that serves it to users. The store has one project, with the agents Ann and Bob and the user pat.
 type site struct {
 	*testing.T
 	page  *page.Page
@@ -63,10 +64,15 @@ func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
 	}
 	cfg.Store = s.store.Store
 	s.page = page.New(cfg)
-	server := httptest.NewServer(s.page)
+	server := httptest.NewServer(s.served())
 	t.Cleanup(server.Close)
 	s.url, s.base = server.URL, "/p/"+s.p.Slug
 	return s
+}
+
+// served returns the handler of the server that serves the page.
+func (s *site) served() http.Handler {
+	return mcp.New(mcp.Config{Store: s.store.Store, Page: s.page}).Handler()
 }
 
 func (s *site) send(from string, d maildir.Draft) *maildir.Sent {
@@ -101,6 +107,9 @@ func (b *browser) do(r *http.Request) (*http.Response, string) {
 	b.Helper()
 	for _, c := range b.cookies {
 		r.AddCookie(c)
+	}
+	if r.Header.Get("Accept") == "" {
+		r.Header.Set("Accept", "text/html")
 	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(r)
