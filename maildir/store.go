@@ -308,6 +308,13 @@ func (s *Store) Domains() address.Domains { return s.core.Domains }
 // or if its domain does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
+// Proven reports whether a message is verified, and did not come through the gateway. Only the subject of such a
+// message may appear outside mailtree, for example in a notification.
+func (s *Store) Proven(d *index.Delivery) bool {
+	_, verified := s.VerifiedIn(&d.MessageRow)
+	return verified && d.Door != format.DoorGateway
+}
+
 // Problems returns up to most invalid files of the project with the given slug, or of all projects if project is "".
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Index.Problems(ctx, project, most)

@@ -25,6 +25,7 @@ type Store interface {
 	LastChange(ctx context.Context) (int64, error)
 	Changes(ctx context.Context, after int64, limit int) ([]index.Change, error)
 	VerifiedIn(m *index.MessageRow) (keys.Voucher, bool)
+	Proven(d *index.Delivery) bool
 	WaitsEverywhere(ctx context.Context, agent string, q maildir.WaitsQuery) (*maildir.Waits, error)
 	Project(ctx context.Context, key string) (*maildir.Project, error)
 }
@@ -197,7 +198,7 @@ func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool,
 	if err != nil || d.Read {
 		return false, err
 	}
-	if _, proven := n.cfg.Store.VerifiedIn(&d.MessageRow); !proven || d.Door == format.DoorGateway {
+	if !n.cfg.Store.Proven(d) {
 		return false, nil
 	}
 	newest, err := p.Search(ctx, maildir.SearchRequest{Text: "from:" + n.cfg.Me, Limit: 1})

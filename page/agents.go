@@ -9,7 +9,6 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
-	"mailtree/maildir/index"
 	"mailtree/maildir/seat"
 )
 
@@ -27,108 +26,47 @@ type agentShown struct {
 	Unwakeable string        // why mail cannot wake the agent; "" if it can
 }
 
-// agentsMost is the maximum number of agents in one view.
-const agentsMost = 1000
-
 // agents shows the agents, most recently active first. For each agent, it shows what the agent is doing, its unread
 // mail and claims, how it can be woken, and how its last wake went.
 func (h *Page) agents(v *view) error {
-	if err := v.in("agents", "Agents"); err != nil {
+	if err := v.in("agents", "Now"); err != nil {
 		return err
 	}
 	var all []agentShown
 	reaches := v.p.Sessions.WakeStatuses()
-	_, err := v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
-		var edit *editing.Edit
+	for i := range v.crowd.agents {
+		info := &v.crowd.agents[i]
+		a := agentShown{
+			AgentInfo:  *info,
+			State:      v.stateOf(info, v.crowd),
+			Stuck:      v.crowd.stuck[info.Name].why,
+			Reaches:    reaches[info.Name],
+			Hold:       v.p.Holds.Of(&info.AgentRow),
+			On:         v.p.MachineOf(&info.AgentRow),
+			Unwakeable: v.p.Sessions.Unwakeable(&info.AgentRow),
+		}
 		if last, ok := v.p.Edits.Last(a.Name); ok {
-			edit = &last
+			a.Edit = &last
 		}
-		all = append(all, agentShown{
-			AgentInfo:  *a,
-			Edit:       edit,
-			Reaches:    reaches[a.Name],
-			Hold:       v.p.Holds.Of(&a.AgentRow),
-			On:         v.p.MachineOf(&a.AgentRow),
-			Unwakeable: v.p.Sessions.Unwakeable(&a.AgentRow),
-		})
-		return len(all) < agentsMost
-	}})
-	if err != nil {
-		return err
+		if a.Unread > 0 {
+			var err error
+			if a.Oldest, err = v.p.Box(a.Name, v.origin()).UnreadSince(v.ctx()); err != nil {
+				return err
+			}
+			if a.Wakes, err = v.CanNudge(a.Name); err != nil {
+				return err
+			}
+		}
+		all = append(all, a)
 	}
-	stuck, err := v.stuck()
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		a := &all[i]
-		why := stuck[a.Name]
-		a.State, a.Stuck = firstOf(why.state, v.stateOf(&a.AgentRow)), why.why
-		if a.Hold != nil && why.state != asking {
-			a.State = held
-		}
-		if a.Unread == 0 {
-			continue
-		}
-		if a.Oldest, err = v.p.Box(a.Name, v.origin()).UnreadSince(v.ctx()); err != nil {
-			return err
-		}
-		if a.Wakes, err = v.CanNudge(a.Name); err != nil {
-			return err
-		}
-	}
-	slices.SortStableFunc(all, func(a, b agentShown) int { return b.LastActive.Compare(a.LastActive) })
 	return v.show("agents", all)
 }
 
-// states contains the words for the states that agents report.
-var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
-
-// States that the agents do not report themselves.
-const (
-	asking = "asks"
-	held   = "held"
-	asleep = "can’t wake"
-	quiet  = "quiet"
-)
-
-// quietAfter is how long after its last call an agent that reports no state is still shown as active.
-const quietAfter = 10 * time.Minute
-
-func (v *view) stateOf(a *index.AgentRow) string {
-	switch {
-	case a.Name == v.Me:
-		return "you"
-	case v.p.Holds.Of(a) != nil:
-		return held
-	case a.Status != "":
-		return states[a.Status]
-	case v.Now.Sub(a.LastActive) < quietAfter:
-		return "active"
-	}
-	return quiet
-}
-
-// stuckAgent describes why an agent cannot continue on its own.
-type stuckAgent struct{ state, why string }
-
-// stuck returns the agents that cannot continue on their own.
-func (v *view) stuck() (map[string]stuckAgent, error) {
-	all := map[string]stuckAgent{}
-	unwoken, err := v.p.Sessions.Unwoken(v.ctx())
-	for i := range unwoken {
-		all[unwoken[i].Agent] = stuckAgent{asleep, unwoken[i].String()}
-	}
-	for _, p := range v.p.Sessions.Prompts() {
-		all[p.Agent] = stuckAgent{asking, "Its client is waiting for the user's permission: " + firstOf(p.Pane.Attach(), p.Dir)}
-	}
-	return all, err
-}
-
-// CanNudge reports whether the user can nudge an agent: the agent has unread mail, and a nudge from this page can
-// reach it.
+// CanNudge reports whether the user can nudge an agent: the agent has unread mail, a nudge from this page can reach
+// it, and its client does not ask for permission. The text of a nudge would answer the client's question.
 func (v *view) CanNudge(agent string) (bool, error) {
-	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me {
+	asks := slices.ContainsFunc(v.p.Sessions.Prompts(), func(p maildir.Prompt) bool { return p.Agent == agent })
+	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me || asks {
 		return false, nil
 	}
 	sleepers, err := v.p.Sessions.IdleSeats(v.ctx(), maildir.IdleQuery{Agent: agent, Windows: true, Again: true})

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mailtree/fixtures/waits"
+	"mailtree/maildir"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/editing"
 	"mailtree/maildir/format"
@@ -49,10 +51,47 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
+// TestRail checks that the rail shows the same states as the view Now: first the agents that ask for permission,
+// then the most recently active agents, at most twelve. An agent that reports no state must be active, quiet, or shown
+// with its newest claim.
+func TestRail(t *testing.T) {
+	c := &clock{now: time.Now()}
+	s := bare(t, page.Config{Now: c.time})
+	var names []string
+	for i := range 14 {
+		names = append(names, fmt.Sprintf("Agent%02d", i))
+	}
+	for i, name := range names {
+		c.pass(time.Second)
+		if err := s.p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{Program: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 12 {
+			c.pass(time.Hour)
+		}
+	}
+	if _, err := s.p.Box(names[12], format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"b/c.go"}, TTL: 48 * time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	s.asks(names[3], maildir.Pane{})
+	b := s.person()
+	const want = "Agent03 asks Agent12 claims c.go Agent13 active Agent11 quiet Agent10 quiet Agent09 quiet Agent08 quiet " +
+		"Agent07 quiet Agent06 quiet Agent05 quiet Agent04 quiet Agent02 quiet"
+	if got := b.words(s.base+"/", `<ul id="now" data-live>`, "</ul>"); got != want {
+		t.Errorf("the rail is\n%s\nand not\n%s", got, want)
+	}
+	for _, state := range []string{"Agent03 asks", "Agent12 active", "Agent13 active", "Agent11 quiet", "Agent02 quiet"} {
+		name, _, _ := strings.Cut(state, " ")
+		if got := b.words(s.base+"/agents", `<li id="`+name+`">`, "</div>"); !strings.HasPrefix(got, state) {
+			t.Errorf("%q and not %q", got, state)
+		}
+	}
+}
+
 // undoes matches the URL that undoes what the user has just done.
 var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 
-// TestHold checks that a user can hold an agent and give a reason, that the agents view and the rail show the hold,
+// TestHold checks that a user can hold an agent and give a reason, that the view Now and the rail show the hold,
 // and that the button Go ends it. The user must be able to undo both actions. A browser that is signed in as an agent
 // must be refused.
 func TestHold(t *testing.T) {

@@ -283,7 +283,7 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the agents view shows how each agent can be woken and how its last wake went. A nudge must
+// TestNudge checks that the view Now shows how each agent can be woken and how its last wake went. A nudge must
 // wake an agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
 	nudged := ""

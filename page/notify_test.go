@@ -36,7 +36,7 @@ func TestBrowserNotify(t *testing.T) {
 	b.must("choose it", chromedp.Click(`.notify`))
 	b.await(`document.querySelector(".notify small").textContent === "on"`)
 	send("Second", "high")
-	b.await(`localStorage.notes === "Ann, high: Second|"`)
+	b.await(`localStorage.notes === "backend: Ann, high: Second|"`)
 	send("Third", "normal")
 	b.must("see a question arrive", said("a", "Third"))
 
@@ -44,11 +44,11 @@ func TestBrowserNotify(t *testing.T) {
 	send("First", "urgent")
 	b.await(`document.querySelectorAll("article").length === 2`)
 	send("Fourth", "urgent")
-	b.await(`localStorage.notes === "Ann, high: Second|Ann, urgent: Fourth|"`)
+	b.await(`localStorage.notes === "backend: Ann, high: Second|backend: Ann, urgent: Fourth|"`)
 	b.visit("/agents")
 	b.must("choose again", chromedp.Click(`.notify`))
 	b.await(`document.querySelector(".notify small").textContent === "off"`)
 	send("Fifth", "urgent")
 	b.await(`localStorage["mailtree told"].split(",").length === 5`)
-	b.expect("Ann, high: Second|Ann, urgent: Fourth|", `localStorage.notes`)
+	b.expect("backend: Ann, high: Second|backend: Ann, urgent: Fourth|", `localStorage.notes`)
 }

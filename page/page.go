@@ -59,7 +59,8 @@ type Page struct {
 
 	mu     sync.Mutex
 	links  map[string]link // by code
-	waits  map[mailbox]*keptWaits
+	waits  map[mailbox]*kept[maildir.Waits]
+	crowds map[*maildir.Project]*kept[crowd]
 	states map[*maildir.Project]*state
 	kept   []keptFile    // files of refused forms, oldest first
 	undone []undoneDraft // texts of recently undone messages, oldest first
@@ -84,7 +85,8 @@ func New(cfg Config) *Page {
 		mux:    http.NewServeMux(),
 		forms:  forms{by: map[formSum]*handling{}},
 		links:  map[string]link{},
-		waits:  map[mailbox]*keptWaits{},
+		waits:  map[mailbox]*kept[maildir.Waits]{},
+		crowds: map[*maildir.Project]*kept[crowd]{},
 		states: map[*maildir.Project]*state{},
 		memory: semaphore.NewWeighted(mostHeld),
 	}

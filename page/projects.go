@@ -38,7 +38,7 @@ const othersLast = 300
 // waitsIn returns the items that are waiting for the user in a project.
 func (v *view) waitsIn(p *maildir.Project) (*maildir.Waits, error) {
 	of := v.of(p)
-	return v.page.waitsOf(of).read(of, othersLast)
+	return v.page.waitsOf(of).read(of, othersLast, of.readWaits)
 }
 
 // of returns a copy of the view for the project p.

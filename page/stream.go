@@ -20,7 +20,7 @@ import (
 // again (fragmentHeader) and replaces the parts that differ.
 //
 // Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number.
-// All views that are notified of the same tick then share a single read of the user's waiting items (keptWaits).
+// All views that are notified of the same tick then share a single read of the user's waiting items, and of the agents (kept).
 
 // tickLasts is the length of a tick, and thus the minimum time between two events. It keeps open pages from slowing
 // down senders.

@@ -37,6 +37,7 @@ type view struct {
 	page    *Page
 	session session
 	p       *maildir.Project
+	crowd   *crowd // the agents of the project, as countMenu read them
 	w       http.ResponseWriter
 	r       *http.Request
 	kept    []keptFile // the files of a refused form
