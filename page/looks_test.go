@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -93,7 +94,7 @@ func (s *story) early() {
 	s.acknowledge("RedStone", plan.ID)
 	s.acknowledge("pat", plan.ID)
 	s.clock.pass(30 * time.Minute)
-	s.reply("GreenCastle", answer, "> I need `seen_at` and the name, nothing else.\n\nThen the answer has exactly those two and an id.")
+	s.reply("GreenCastle", answer, "> I need `seen_at` and the name, nothing else.\n\nDecided: the answer has exactly those two and an id.")
 	s.claim("BlueLake", 2*time.Hour, "account menu", "web/src/navbar/*.tsx")
 	s.clock.pass(15 * time.Minute)
 	s.send("pat", maildir.Draft{
@@ -182,7 +183,7 @@ func (s *story) foreign(path, text string) {
 func (s *story) views() []string {
 	return []string{
 		"/", "/inbox", "/threads", "/thread/users-api", "/thread/" + s.asked, "/search", "/search?q=users", "/search?q=zirconium", "/compose",
-		"/agents", "/claims", "/activity", "/problems", "/more", "/nothing", "/message/" + s.asked + "/history",
+		"/agents", "/claims", "/decisions", "/activity", "/problems", "/more", "/nothing", "/message/" + s.asked + "/history",
 	}
 }
 
@@ -197,8 +198,9 @@ func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width,
 var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
 
 // TestBrowserLooks checks that each view fits into a width of 360 pixels and follows the preference for a dark theme,
-// and that axe finds no accessibility problems. If SCREENSHOTS is set, the test writes pictures to that folder. With
-// -pictures, it also writes the pictures in docs/. MAILTREE_AXE must be the path of axe-core's axe.min.js.
+// that the menu fits into a window of medium width, and that axe finds no accessibility problems. If SCREENSHOTS is
+// set, the test writes pictures to that folder. With -pictures, it also writes the pictures in docs/. MAILTREE_AXE must
+// be the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})
@@ -238,6 +240,12 @@ func TestBrowserLooks(t *testing.T) {
 		b.expect("", small)
 		b.shoot("touch" + view)
 		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
+	}
+	for _, width := range []int64{760, 900, 1100} {
+		b.must("a window of medium width", shape(width))
+		b.visit("/decisions")
+		b.expect("fits", fmt.Sprintf(`document.documentElement.scrollWidth <= %d ? "fits" : String(document.documentElement.scrollWidth)`, width))
+		b.shoot(fmt.Sprintf("medium%d", width))
 	}
 	b.must("the list of projects", shape(1100), chromedp.Navigate(s.url), said("h1", "All projects"))
 	b.expect("wide", wide)

@@ -125,6 +125,7 @@ func (h *Page) mount() {
 		"GET /p/{project}/message/{id}":             h.message,
 		"GET /p/{project}/message/{id}/history":     h.history,
 		"GET /p/{project}/message/{id}/image/{sum}": h.image,
+		"GET /p/{project}/decisions":                h.decisions,
 		"GET /p/{project}/compose":                  h.compose,
 		"GET /p/{project}/agents":                   h.agents,
 		"GET /p/{project}/claims":                   h.claimList,

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"time"
+
 	"mailtree/maildir"
 	"mailtree/maildir/summary"
 )
@@ -35,6 +37,20 @@ func (v *view) said(thread string) (parts []partShown, err error) {
 		return nil, nil
 	}
 	return parts, nil
+}
+
+// decisions lists what was decided in the project, newest first, and links to the threads. Store.Decided limits the
+// length of the list.
+func (h *Page) decisions(v *view) error {
+	if err := v.in("decisions", "Decisions"); err != nil {
+		return err
+	}
+	var always time.Time
+	found, err := h.cfg.Store.Decided(v.ctx(), v.p, always)
+	if err != nil {
+		return err
+	}
+	return v.show("decisions", found)
 }
 
 // pastMost is the maximum number of decisions, and of open questions, in the catch-up.

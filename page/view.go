@@ -178,7 +178,7 @@ func parseTemplates() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	for _, name := range []string{
 		"refused", "waiting", "thread", "compose", "reply", "agents", "claims", "activity",
-		"problems", "history", "more",
+		"problems", "history", "more", "decisions",
 	} {
 		all[name] = template.Must(template.Must(base.Clone()).ParseFS(sources, "templates/"+name+".html"))
 	}
