@@ -58,7 +58,7 @@ func TestOpening(t *testing.T) {
 
 // TestThread checks that messages that have been read are folded, and that the newest message and messages that ask
 // for something are open. Only answers to a message that has several answers may be indented. A phrase must say who
-// has read a message.
+// has read a message, and who has archived a question without an answer.
 func TestThread(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})
@@ -87,6 +87,11 @@ func TestThread(t *testing.T) {
 	if n := strings.Count(text, "message depth1"); n != 2 {
 		t.Errorf("%d are indented:\n%s", n, text)
 	}
+	question := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Which?", Body: "b"}).ID
+	if _, err := s.p.Box("Bob", format.Origin{}).Archive(t.Context(), question); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, b.see(s.base+"/thread/"+question), " · archived without an answer</summary>", "✓ read · archived without an answer</dd>")
 	mine := answer("pat", third, maildir.Draft{Body: "mine", To: []string{"Bob"}})
 	contains(t, b.see(thread), `name="reply_to" value="`+mine+`"`, `value="Bob" checked`)
 	contains(t, b.see(thread+"?reply="+first.ID), `name="reply_to" value="`+first.ID+`"`, `value="Ann" checked data-sole`, `value="Bob" checked`)

@@ -264,11 +264,11 @@ func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error)
 	return page, opened, err
 }
 
-// Heard returns a phrase that states whether the other recipients have received and read a message. If there are no
+// Heard returns a phrase that states whether the other recipients have received, read and answered a message. If there are no
 // other recipients, it returns "".
 func (v *view) Heard(m messageShown) string {
 	var others []string
-	read, acked, lost := 0, 0, 0
+	read, acked, lost, unanswered := 0, 0, 0, 0
 	for i := range m.Receipts {
 		r := &m.Receipts[i]
 		if r.Agent == v.Me || r.Agent == m.From {
@@ -276,6 +276,9 @@ func (v *view) Heard(m messageShown) string {
 		}
 		others = append(others, r.Agent)
 		switch {
+		case r.Unanswered:
+			unanswered++
+			read++
 		case r.Acked:
 			acked++
 			read++
@@ -297,6 +300,8 @@ func (v *view) Heard(m messageShown) string {
 		return ""
 	case lost > 0:
 		return of(lost, "not delivered")
+	case unanswered > 0:
+		return of(unanswered, "archived without an answer")
 	case acked > 0 && (acked == read || m.AckRequired):
 		return of(acked, "acknowledged")
 	case read > 0:

@@ -106,7 +106,7 @@ func (v *view) Age(t time.Time) string {
 	case t.IsZero():
 		return ""
 	case d < time.Minute:
-		return "now"
+		return justNow
 	case d < time.Hour:
 		return fmt.Sprintf("%dm", d/time.Minute)
 	case d < 48*time.Hour:
@@ -114,6 +114,17 @@ func (v *view) Age(t time.Time) string {
 	}
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
+
+// Ago returns how long ago t was, as a phrase: "now", or such as "5m ago".
+func (v *view) Ago(t time.Time) string {
+	if age := v.Age(t); age != "" && age != justNow {
+		return age + " ago"
+	}
+	return v.Age(t)
+}
+
+// justNow is the age of something that happened less than a minute ago.
+const justNow = "now"
 
 // Clock returns the time of day, preceded by the day unless t is today.
 func (v *view) Clock(t time.Time) string {

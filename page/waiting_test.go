@@ -84,7 +84,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestAsleep checks that a nudge is offered only for agents that it can reach.
+// TestAsleep checks that a nudge is offered only for agents that it can reach, and whose clients do not ask for
+// permission.
 func TestAsleep(t *testing.T) {
 	var jump atomic.Int64
 	s := open(t, page.Config{
@@ -104,6 +105,12 @@ func TestAsleep(t *testing.T) {
 	contains(t, text, `aria-label="Nudge Bob"`)
 	if strings.Contains(text, `aria-label="Nudge Ann"`) {
 		t.Errorf("Ann cannot be reached:\n%s", text)
+	}
+	s.p.Sessions.SetAsking(k, true, "")
+	text = b.see(s.base + "/agents")
+	contains(t, text, "Bob")
+	if strings.Contains(text, "Nudge Bob") {
+		t.Errorf("Bob's client asks for permission:\n%s", text)
 	}
 }
 
@@ -211,6 +218,9 @@ func TestSince(t *testing.T) {
 		`<dt>Stuck</dt>`, `>A claim by <bdi class="name">Bob</bdi></a> stopped <bdi class="name">Ann</bdi>’s claim`,
 	}
 	contains(t, look("/"), news...)
+	s.second()
+	all := b.see("/")
+	contains(t, all, `<dt>Stuck</dt><dd><a href="`+s.base+`/claims#`, `’s claim <small>· backend</small></dd>`)
 	contains(t, look("/threads"), news...) // the user's last visit was a moment ago, so the news may be unread
 	if text := look("/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
 		t.Errorf("the catch-up is next to a thread:\n%s", text)
@@ -247,4 +257,21 @@ func TestSaid(t *testing.T) {
 	if strings.Contains(b.see(s.base+"/thread/T-2"), `class="said"`) {
 		t.Error("a thread that decides nothing has a summary")
 	}
+}
+
+// TestDecisions checks that the decisions of a project are listed, newest first, with links to their messages.
+func TestDecisions(t *testing.T) {
+	s := open(t, page.Config{Person: "pat"})
+	b := s.browser()
+	contains(t, b.see(s.base+"/decisions"), "No decisions yet.", "<code>Decision:</code>")
+	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Which index?", Body: "Decision: the <first> one"})
+	second := s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "Agreed: the second", ThreadID: first.ID})
+	text := b.see(s.base + "/decisions")
+	link := `<a class="row" href="` + s.base + `/thread/` + first.ID + `#`
+	contains(t, text, link+first.ID+`"`, link+second.ID+`"`, "<bdi>the &lt;first&gt; one</bdi> <small><bdi>Which index?</bdi></small>",
+		`<a href="`+s.base+`/decisions" aria-current="page">Decisions</a>`)
+	if strings.Index(text, "the second") > strings.Index(text, "the &lt;first&gt;") {
+		t.Errorf("the oldest comes first:\n%s", text)
+	}
+	contains(t, b.see(s.base+"/more"), s.base+`/decisions"><span class="what">Decisions`)
 }
