@@ -51,8 +51,18 @@ func TestAllProjects(t *testing.T) {
 	if text := b.see("/"); strings.Contains(text, "May I?") || !strings.Contains(text, "Which?") {
 		t.Errorf("after the answer:\n%s", text)
 	}
-	b.press(thread, undo[1])
+	form = b.form(thread)
+	res, text = b.post(undo[1], form, "Referer: "+s.url+thread)
+	if to := res.Header.Get("Location"); !strings.HasPrefix(to, at+"thread/"+theirs.ID+"?") || !strings.Contains(to, "in=all") {
+		t.Errorf("after undo, it leads to %q\n%s", to, text)
+	}
 	contains(t, b.see("/"), "May I?")
+	form = b.form(thread)
+	form.Set("as", "later")
+	form.Set("next", "")
+	if res, text := b.post(at+"message/"+theirs.ID+"/mark", form, "Referer: "+s.url+thread); !strings.HasPrefix(res.Header.Get("Location"), "/?") {
+		t.Errorf("after Later, it leads to %q\n%s", res.Header.Get("Location"), text)
+	}
 }
 
 // TestServed checks that the server passes every path of the page to the page.
@@ -169,8 +179,9 @@ func TestAllDone(t *testing.T) {
 		}
 	}
 	text = b.see("/")
-	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `Bob</bdi>) in backend <a href="`+s.base+`/claims#`,
+	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `Bob</bdi>) in backend <time datetime="`, `">now</time> <a href="`+s.base+`/claims#`,
 		"2 files with errors", `/problems">show backend</a>, <a href="/p/`+front.Slug+`/problems">show front</a>`, `action="/dismiss"`)
+	contains(t, b.see(s.base+"/claims"), `">now</time></p>`)
 	if text = b.press("/", "/dismiss"); strings.Contains(text, "A claim stopped") || strings.Contains(text, "with errors") {
 		t.Errorf("after Dismiss:\n%s", text)
 	}

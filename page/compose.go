@@ -330,7 +330,8 @@ func (h *Page) decide(v *view) (to string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return v.saying(cmp.Or(v.nextLink(), v.linkTo(&index.MessageRow{Message: decided.Sent.Message})), "sent", decided.ID, nil), nil
+	thread := with(v.linkTo(&index.MessageRow{Message: decided.Sent.Message}), v.before())
+	return v.saying(cmp.Or(v.nextLink(), thread), "sent", decided.ID, nil), nil
 }
 
 // laterFor is how long Later hides a thread.
@@ -430,8 +431,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 	case "archived":
 		_, err = v.box().Archive(v.ctx(), id)
 	case "later":
-		_, err = v.box().Later(v.ctx(), id, laterFor)
-		to = cmp.Or(v.nextLink(), v.at())
+		err = v.later(id)
+		to = cmp.Or(v.nextLink(), v.listBefore())
 	case "deleted":
 		var gone *maildir.Deleted
 		if gone, err = v.box().Delete(v.ctx(), id); err == nil {
@@ -444,6 +445,23 @@ func (h *Page) mark(v *view) (to string, err error) {
 		return "", err
 	}
 	return v.saying(to, as, id, readers), nil
+}
+
+// errLater means that Later is not offered for the message.
+var errLater = errors.New("not a question from a verified agent of this store")
+
+// later hides the thread of a question. Like Yes and No, it is only for verified mail of this store, so that no other
+// sender can make the user hide a thread.
+func (v *view) later(id string) error {
+	m, err := v.box().Delivery(v.ctx(), id)
+	if err != nil {
+		return err
+	}
+	if !v.box().Decides(m) {
+		return errLater
+	}
+	_, err = v.box().Later(v.ctx(), id, laterFor)
+	return err
 }
 
 // undo undoes the user's last operation on each of the messages in the request. If that operation was sending the
@@ -507,7 +525,7 @@ func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 		if of, err := v.p.MessageHead(v.ctx(), m.InReplyTo); m.InReplyTo != "" && err == nil {
 			to = v.at("thread", cmp.Or(of.ThreadID, of.ID)) + "?reply=" + url.QueryEscape(of.ID)
 		}
-		to = with(to, url.Values{again: {m.ID}}) + "#reply"
+		to = with(with(to, v.before()), url.Values{again: {m.ID}}) + "#reply"
 	}
 	return slices.Concat(undone.Readers, undone.Outside), to, nil
 }

@@ -32,10 +32,11 @@ func (s *site) answers(thread string) string {
 	return strings.Join(all, "|")
 }
 
-// foreignAsk writes a question from an unknown sender into pat's inbox, and returns its id.
-func (s *site) foreignAsk() string {
+// foreignAsk writes a question from an unknown sender into pat's inbox, and returns its id. The parameter more contains
+// additional headers, each followed by a comma.
+func (s *site) foreignAsk(more string) string {
 	s.Helper()
-	const text = `{"id": "hand", "from": "eve@example.net", "to": ["pat"], "subject": "May I?", "created": "2025-10-23T15:22:14Z"}`
+	text := `{"id": "hand", ` + more + `"from": "eve@example.net", "to": ["pat"], "subject": "May I?", "created": "2025-10-23T15:22:14Z"}`
 	for _, path := range []string{"messages/hand.md", "agents/pat/inbox/hand.md"} {
 		file := filepath.Join(s.p.Dir(), path)
 		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -51,9 +52,24 @@ func (s *site) foreignAsk() string {
 	return "hand"
 }
 
+// TestBlocked checks that the browser notifies the user about urgent mail only if its author is proven, and names the
+// project.
+func TestBlocked(t *testing.T) {
+	s := open(t, page.Config{})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stop?", Body: "b", Importance: "urgent", AckRequired: true})
+	s.foreignAsk(`"importance": "urgent", "ack_required": true, `)
+	s.asks("Bob", maildir.Pane{})
+	text := s.person().see(s.base + "/")
+	contains(t, text, "Blocked on you <small>3<", "backend: Ann, urgent: Stop?", "backend: Bob asks for permission in claude")
+	if _, notices, _ := strings.Cut(text, "data-blocked="); strings.Contains(notices[:strings.Index(notices, ">")], "eve@example.net") {
+		t.Errorf("it notifies the user about unproven mail:\n%s", notices)
+	}
+}
+
 // TestDecide checks that Yes and No answer only the sender of the question, with the text in the form, and that the
 // user can undo the answer. Yes and No must be offered only for verified mail that asks a question, and must refuse
-// files rather than drop them. Later must hide the thread unless the form contains an answer.
+// files rather than drop them. The same rule applies to Later, which must hide the thread unless the form contains an
+// answer.
 func TestDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -114,6 +130,11 @@ func TestDecide(t *testing.T) {
 		t.Errorf("with another word: %s, %q", res.Status, s.answers(asked))
 	}
 
+	if text := b.see(s.base + "/thread/" + asked); strings.Contains(text, `value="later"`) {
+		t.Errorf("offered for a message that lost its seal:\n%s", text)
+	}
+	b.press(s.base+"/thread/"+asked, s.base+"/message/"+asked+"/mark", "as", "archived")
+	asked = s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: "b"}).ID
 	form = b.form(s.base + "/thread/" + asked)
 	form.Set("as", "later")
 	form.Set("body", "My answer")
@@ -123,16 +144,21 @@ func TestDecide(t *testing.T) {
 	contains(t, b.press(s.base+"/compose", s.base+"/message/"+asked+"/undo"), "Undone", "May I?</bdi></span>")
 
 	for what, id := range map[string]string{
-		"foreign mail": s.foreignAsk(),
+		"foreign mail": s.foreignAsk(""),
 		"news":         s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"}).ID,
 		"a long text":  s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: strings.Repeat("long ", 60_000)}).ID,
 	} {
-		if text := b.see(s.base + "/thread/" + id); strings.Contains(text, `value="yes"`) {
+		if text := b.see(s.base + "/thread/" + id); strings.Contains(text, `value="yes"`) || strings.Contains(text, `value="later"`) {
 			t.Errorf("offered for %s", what)
 		}
 	}
 	if res := decide("hand", "yes", ""); res.StatusCode != http.StatusBadRequest || s.answers("hand") != "" {
 		t.Errorf("an answer to foreign mail: %s", res.Status)
+	}
+	form = b.form(s.base + "/thread/hand")
+	form.Set("as", "later")
+	if res, text := b.post(s.base+"/message/hand/mark", form); res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "Nothing was hidden") {
+		t.Errorf("foreign mail was hidden: %s", res.Status)
 	}
 }
 

@@ -330,6 +330,9 @@ func saidOf(done, ids, project, readers string) url.Values {
 
 // with adds parameters to a URL.
 func with(to string, q url.Values) string {
+	if len(q) == 0 {
+		return to
+	}
 	to, anchor, anchored := strings.Cut(to, "#")
 	sign := "?"
 	if strings.Contains(to, "?") {

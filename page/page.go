@@ -263,6 +263,8 @@ func (v *view) reason(err error) (status int, text string) {
 		return http.StatusBadRequest, "Nothing was sent: Yes and No cannot send files. Use Send, or remove the files."
 	case errors.Is(err, errAs):
 		return http.StatusBadRequest, "Nothing was sent: the form says neither Yes nor No."
+	case errors.Is(err, errLater):
+		return http.StatusBadRequest, "Nothing was hidden: the message is not a question from a verified agent of this store."
 	case errors.Is(err, errNotPerson):
 		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only a person may hold agents."
 	case errors.Is(err, errNoText):

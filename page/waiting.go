@@ -393,11 +393,41 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
+// before returns the parameters of the list next to the view that contained the form. They are empty if that list is
+// the one of the project, and if the view is unknown or belongs to another project.
+func (v *view) before() url.Values {
+	from, err := url.Parse(v.r.Referer())
+	if err != nil || from.Host != v.r.Host {
+		return nil
+	}
+	if from.Path == inProject("") {
+		return url.Values{inList: {inAll}}
+	}
+	q, in := from.Query(), url.Values{}
+	if q.Get(inList) == "" || q.Get(inList) != inAll && !strings.HasPrefix(from.Path, v.at()) {
+		return nil
+	}
+	for _, name := range listParams {
+		if value := q.Get(name); value != "" {
+			in.Set(name, value)
+		}
+	}
+	return in
+}
+
+// listBefore returns the URL of the list of waiting items next to the view that contained the form.
+func (v *view) listBefore() string {
+	if v.before().Get(inList) == inAll {
+		return inProject("")
+	}
+	return v.at()
+}
+
 // back returns the URL of the view that contained the form, or the URL of the list if the view is unknown.
 func (v *view) back() string {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host || !strings.HasPrefix(from.Path, v.at()) || strings.HasPrefix(from.Path, "//") {
-		return v.at()
+		return v.listBefore()
 	}
 	q := from.Query()
 	for _, name := range dones {
