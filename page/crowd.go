@@ -77,7 +77,7 @@ func (v *view) stateOf(a *maildir.AgentInfo, c *crowd) string {
 	case a.Name == v.Me:
 		return "you"
 	case a.Status != "":
-		return states[a.Status]
+		return states[v.p.Sessions.Status(&a.AgentRow)]
 	case v.Now.Sub(a.LastActive) < quietAfter:
 		return active
 	}

@@ -47,7 +47,7 @@ func busyDay(t *testing.T) *site {
 // sideways, the search field must have room for a word, and Notify me or More must be visible.
 func TestBrowserWidths(t *testing.T) {
 	s := busyDay(t)
-	s.foreignAsk()
+	s.foreignAsk("")
 	bad := filepath.Join(s.p.Dir(), "claims", "bad.json")
 	if err := errors.Join(os.WriteFile(bad, []byte("{"), 0o600), s.p.Rescan(t.Context())); err != nil {
 		t.Fatal(err)
