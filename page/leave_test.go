@@ -132,8 +132,8 @@ func TestBrowserUndoNothing(t *testing.T) {
 	b.must("be done with a message", press("j"), press("e"), said("p", "Marked as read: "), ready)
 	b.must("dismiss the lines", chromedp.Click(`//button[. = "Dismiss"]`), said("p", "Dismissed."), ready)
 	b.must("undo", press("z"), said("p", "This cannot be undone: Dismissed."))
-	b.must("go to the agents", chromedp.Navigate(b.url+b.base+"/agents"), said("h1", "Agents"), ready)
-	b.must("nudge", chromedp.Click(`//button[. = "Nudge"]`), said("p", "Bob was not woken: "), ready, chromedp.Reload(), said("h1", "Agents"), ready)
+	b.must("go to the agents", chromedp.Navigate(b.url+b.base+"/agents"), said("h1", "Now"), ready)
+	b.must("nudge", chromedp.Click(`//button[. = "Nudge"]`), said("p", "Bob was not woken: "), ready, chromedp.Reload(), said("h1", "Now"), ready)
 	b.must("undo", press("z"), said("p", "This cannot be undone: Bob was not woken: "))
 	if got := s.marks(news); got != "read" {
 		t.Errorf("z has undone something older: %q", got)
