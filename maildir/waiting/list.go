@@ -45,7 +45,7 @@ type List struct {
 	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
 	Later      int       `json:"later,omitempty"`
 	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
-	Hidden     []Thread  `json:"hidden,omitempty"`     // these threads, if the query says All
+	Hidden     []Thread  `json:"hidden"`               // these threads, if the query says All
 
 	Unread int `json:"unread"` // number of all unread messages
 
@@ -217,7 +217,7 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
-		Owed: []Thread{}, Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{}, Held: []holds.Held{}, Broken: []format.Problem{},
+		Owed: []Thread{}, Hidden: []Thread{}, Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{}, Held: []holds.Held{}, Broken: []format.Problem{},
 	}
 	for _, w := range each {
 		all.add(w)
