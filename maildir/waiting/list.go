@@ -217,7 +217,8 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
-		Owed: []Thread{}, Hidden: []Thread{}, Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{}, Held: []holds.Held{}, Broken: []format.Problem{},
+		Owed: []Thread{}, Hidden: []Thread{}, Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{}, Held: []holds.Held{},
+		Broken: []format.Problem{},
 	}
 	for _, w := range each {
 		all.add(w)
