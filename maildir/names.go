@@ -109,6 +109,7 @@ const (
 	NoOwner           = core.NoOwner
 	DefaultProject    = core.DefaultProject
 	PersonProgram     = core.PersonProgram
+	QuietAfter        = agents.QuietAfter
 	MaxGuestMailboxes = core.MaxGuestMailboxes
 	MinTTL            = claims.MinTTL
 	MaxTTL            = claims.MaxTTL

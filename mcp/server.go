@@ -70,7 +70,8 @@ type Config struct {
 	// is used.
 	Explain func(error) string
 
-	// Page is the web page for users. It serves its Patterns, and other paths if it Wants to. If it is nil, there is no web page.
+	// Page is the web page for users. It serves the paths in its Patterns, and other requests for which its
+	// Wants returns true. If it is nil, there is no web page.
 	Page Page
 	// URL returns the server's TCP URL without a path. In a background server, calling URL makes the server start to
 	// listen on TCP. If URL is nil, the server does not listen on TCP.

@@ -2,7 +2,6 @@ package page
 
 import (
 	"slices"
-	"time"
 
 	"mailtree/maildir"
 	"mailtree/maildir/format"
@@ -62,9 +61,6 @@ const (
 	quiet  = "quiet"
 )
 
-// quietAfter is how long after its last call an agent that reports no state is still shown as active.
-const quietAfter = 10 * time.Minute
-
 // stateOf returns what an agent is doing, in one word or two.
 func (v *view) stateOf(a *maildir.AgentInfo, c *crowd) string {
 	switch why := c.stuck[a.Name]; {
@@ -78,7 +74,7 @@ func (v *view) stateOf(a *maildir.AgentInfo, c *crowd) string {
 		return "you"
 	case a.Status != "":
 		return states[v.p.Sessions.Status(&a.AgentRow)]
-	case v.Now.Sub(a.LastActive) < quietAfter:
+	case v.Now.Sub(a.LastActive) < maildir.QuietAfter:
 		return active
 	}
 	return quiet

@@ -175,10 +175,16 @@ func (s *site) newest(thread string) string {
 // manual replaces the browser's timer that sends an answer after five seconds. Instead, the script due() sends it.
 func (b *tab) manual() {
 	b.Helper()
-	b.must("hold the five seconds", chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := cdp.AddScriptToEvaluateOnNewDocument(`(real => {
-			setTimeout = (f, ms, ...all) => ms === 5000 ? (window.due = f, 0) : real(f, ms, ...all);
-		})(setTimeout)`).Do(ctx)
+	b.inject(`(real => {
+		setTimeout = (f, ms, ...all) => ms === 5000 ? (window.due = f, 0) : real(f, ms, ...all);
+	})(setTimeout)`)
+}
+
+// inject makes every view run a script before its own.
+func (b *tab) inject(script string) {
+	b.Helper()
+	b.must("inject a script", chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := cdp.AddScriptToEvaluateOnNewDocument(script).Do(ctx)
 		return err
 	}))
 }

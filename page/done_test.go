@@ -261,11 +261,7 @@ func TestOncePanic(t *testing.T) {
 		told("", "its window is in use")
 		return nil
 	}})
-	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
-		t.Fatal(err)
-	}
-	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.nudgeable()
 	b := s.person()
 	form := b.form(s.base + "/agents")
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+s.base+"/agents/Bob/nudge", strings.NewReader(form.Encode()))
@@ -466,4 +462,15 @@ func TestActivityGone(t *testing.T) {
 	if strings.Contains(text, ">"+sent.ID+"<") {
 		t.Errorf("it shows an id:\n%s", text)
 	}
+}
+
+// nudgeable gives Bob a session in a tmux window, and unread mail.
+func (s *site) nudgeable() {
+	s.Helper()
+	k := maildir.SessionKey{Client: "gemini", ID: "1"}
+	pane := maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}
+	if _, err := s.p.Sessions.Begin(s.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
+		s.Fatal(err)
+	}
+	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 }

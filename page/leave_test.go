@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
-	cdp "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"mailtree/fixtures/waits"
@@ -21,16 +20,13 @@ import (
 // the user leaves the view before that, the form is lost.
 func (b *tab) lose() {
 	b.Helper()
-	b.must("hold back forms", chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := cdp.AddScriptToEvaluateOnNewDocument(`(real => {
-			const held = new Promise((go) => { window.letGo = go; });
-			fetch = async (to, how) => {
-				if (how?.method === "POST" && localStorage.slow) { window.holds = (window.holds || 0) + 1; await held; }
-				return real(to, how);
-			};
-		})(fetch)`).Do(ctx)
-		return err
-	}))
+	b.inject(`(real => {
+		const held = new Promise((go) => { window.letGo = go; });
+		fetch = async (to, how) => {
+			if (how?.method === "POST" && localStorage.slow) { window.holds = (window.holds || 0) + 1; await held; }
+			return real(to, how);
+		};
+	})(fetch)`)
 }
 
 // TestBrowserUndoLeft checks that z undoes an answer that was sent because the user left the view, and nothing older.
@@ -116,11 +112,7 @@ func TestBrowserUndoNothing(t *testing.T) {
 		told("", "its window is in use")
 		return nil
 	}})
-	k := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
-		t.Fatal(err)
-	}
-	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	s.nudgeable()
 	news := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"}).ID
 	bad := filepath.Join(s.p.Dir(), "claims", "bad.json")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(bad), 0o700), os.WriteFile(bad, []byte("{"), 0o600), s.p.Rescan(t.Context())); err != nil {

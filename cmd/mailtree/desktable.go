@@ -289,16 +289,13 @@ func presence(status string, asks bool, held *mail.HeldShape) string {
 // wideAgents is the smallest width of a terminal on which `mailtree agents` shows programs and tasks.
 const wideAgents = 120
 
-// quietAfter is how long after its last call an agent that reports no state is still shown as active, as on the page.
-const quietAfter = 10 * time.Minute
-
 // stateOf returns an agent's state as a word. An agent that reports no state is active or quiet. A user has no state.
 func (d *deskWork) stateOf(a *mail.Listed) string {
 	state := presence(a.Status, a.Asks, a.Held)
 	if state != "" || a.Program == maildir.PersonProgram {
 		return state
 	}
-	if at, err := time.Parse(time.RFC3339Nano, a.LastActive); err == nil && d.Now().Sub(at) < quietAfter {
+	if at, err := time.Parse(time.RFC3339Nano, a.LastActive); err == nil && d.Now().Sub(at) < maildir.QuietAfter {
 		return "active"
 	}
 	return "quiet"

@@ -21,8 +21,8 @@ var daily = []string{
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = lazy.Regexp(`(\S)\n(\S)`)
 
-// printHelp writes a command's help to to, fitted to the width of the terminal.
-func (p *program) printHelp(to io.Writer, c *cobra.Command, args []string) {
+// printHelp writes a command's help to w, fitted to the width of the terminal.
+func (p *program) printHelp(w io.Writer, c *cobra.Command, args []string) {
 	width := cli.NewScreen(p.std.out, p.variable).Width
 	if width > 0 {
 		c.Long = brokenLine().ReplaceAllString(c.Long, "$1 $2")
@@ -31,7 +31,7 @@ func (p *program) printHelp(to io.Writer, c *cobra.Command, args []string) {
 	c.SetOut(&text)
 	new(cobra.Command).HelpFunc()(c, args)
 	c.SetOut(p.std.out)
-	fmt.Fprint(to, cli.Fold(text.String(), cmp.Or(width, text.Len())))
+	fmt.Fprint(w, cli.Fold(text.String(), cmp.Or(width, text.Len())))
 }
 
 // addHelp makes the help of root show the daily commands, each with an example.

@@ -131,7 +131,8 @@ func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, a
 
 func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	d.Tell("%s\n", d.Bold("Since "+d.Clock(u.Since.Time)))
-	stuck := stuckLines(d, u.Stopped, u.Asleep, false)
+	const actions = false
+	stuck := stuckLines(d, u.Stopped, u.Asleep, actions)
 	if len(u.Decisions)+u.Closed+len(u.Open)+len(stuck) == 0 {
 		d.Tell("%s\n", d.Faint("nothing was decided, closed or asked"))
 		return

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"time"
 
 	"mailtree/maildir/format"
 	"mailtree/maildir/history"
@@ -10,6 +11,9 @@ import (
 	"mailtree/maildir/seat"
 	"mailtree/maildir/writer"
 )
+
+// QuietAfter is how long after its last call an agent that reports no presence still counts as active.
+const QuietAfter = 10 * time.Minute
 
 // CheckPresence returns ErrInvalid unless status is exactly ready, work or offline. See docs/agentmail.md, "Presence".
 func CheckPresence(status string) error {
