@@ -71,12 +71,18 @@ func (k *Keeper) Rescan(ctx context.Context) error {
 	}
 }
 
-// ingestEdited ingests the reported edits, or some of them, between two groups.
+// ingestEdited ingests the reported edits, or some of them, between two groups. If that fails, it schedules a comparison
+// of the whole tree.
 func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	e := k.takeEdits(c)
 	err := k.ingestAlike(ctx, e.alike)
-	if err == nil {
-		err = k.ingestOthers(ctx, e.paths)
+	if err == nil && len(e.paths) > 0 {
+		_, err = k.ingest(ctx, e.paths)
+	}
+	if err != nil {
+		k.alike = e.alike
+		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
+		time.AfterFunc(retryTime, k.askCompare)
 	}
 	if err == nil && len(e.level) > 0 {
 		err = k.Sure()
@@ -87,14 +93,19 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 }
 
 // ingestAlike ingests files that have changed although their state looks the same. This happens if another program
-// writes to a file just after the server has moved the file into place, and then resets the file's time.
+// writes to a file just after the server has moved the file into place, and then resets the file's time. A file that
+// cannot be read because of a machine fault is ingested later.
 func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 	written := map[string]tree.Written{}
 	for _, path := range paths {
 		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
-		if err == nil {
+		switch tree.FaultOf(err) {
+		case tree.NoFault:
 			st.MTime = st.CTime // so that the state does not prove the file unchanged
 			written[path] = tree.Written{Data: data, Stat: st}
+		case tree.FaultMachine:
+			k.alike = append(k.alike, path)
+			time.AfterFunc(retryTime, k.askCompare)
 		}
 	}
 	if len(written) == 0 {
@@ -111,7 +122,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // files that the server wrote and others changed, although their state looks the same
+	alike []string     // files that the server wrote and others may have changed, although their state looks the same
 	level []chan error // callers waiting for a comparison whose differences are among these edits
 }
 
@@ -124,6 +135,12 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = false
+	if k.scanned {
+		k.scanned = false
+		for path := range k.Writer.Own {
+			k.edited[path] = true
+		}
+	}
 	reported := slices.Collect(maps.Keys(k.edited))
 	k.edited = map[string]bool{}
 	if len(reported) > mostEdits {
@@ -144,6 +161,7 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 	var all []string
 	all, e.level = k.nextEdits()
+	e.alike, k.alike = k.alike, nil
 	for _, path := range all {
 		st, err := c.Stat(path)
 		sum := ""
@@ -152,10 +170,10 @@ func (k *Keeper) takeEdits(c *tree.Changer) (e edits) {
 		}
 		if sum == "" {
 			e.paths = append(e.paths, path)
-		} else if same, err := k.Tree.HasSHA256(path, sum); same {
+		} else if same, _ := k.Tree.HasSHA256(path, sum); same {
 			k.noteUnreadable([]string{path}, nil)
-		} else if e.paths = append(e.paths, path); err == nil {
-			e.alike = append(e.alike, path)
+		} else {
+			e.paths, e.alike = append(e.paths, path), append(e.alike, path)
 		}
 	}
 	slices.Sort(e.paths)
@@ -210,19 +228,6 @@ func firstEdits(all []edit, most int) (now []string, later []edit) {
 	return now, all[n:]
 }
 
-// ingestOthers ingests changes by other programs. If that fails, it schedules a comparison of the whole tree.
-func (k *Keeper) ingestOthers(ctx context.Context, paths []string) error {
-	if len(paths) == 0 {
-		return nil
-	}
-	_, err := k.ingest(ctx, paths)
-	if err != nil {
-		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
-		time.AfterFunc(retryTime, k.askCompare)
-	}
-	return err
-}
-
 const retryTime = 2 * time.Second
 
 // compare runs concurrently with the writer. Every hour, and on request, it looks for differences between the tree and
@@ -258,7 +263,7 @@ func (k *Keeper) compare(ctx context.Context) {
 			paths = append(paths, u.Path)
 		}
 		k.mu.Lock()
-		k.compared = append(k.compared, waiting...)
+		k.compared, k.scanned = append(k.compared, waiting...), true
 		k.askIngest(paths)
 		k.mu.Unlock()
 		if err := k.Mail.Compared(ctx); err != nil && ctx.Err() == nil {

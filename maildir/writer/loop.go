@@ -175,3 +175,14 @@ func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	}
 	return ""
 }
+
+// Own passes to yield the path of each file that OwnSum may recognize. Only functions passed to Aside may call it.
+func (w *Writer) Own(yield func(path string) bool) {
+	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
+		for path := range m {
+			if !yield(path) {
+				return
+			}
+		}
+	}
+}
