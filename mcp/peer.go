@@ -92,6 +92,7 @@ func (s *Server) verbs() map[string]http.Handler {
 		"later":          s.inProject(verb(s, s.later)),
 		"link":           verb(s, s.link),
 		"log":            s.inProject(streamVerb(s, s.logHistory)),
+		"looking":        s.inProject(verb(s, s.looking)),
 		"mailbox-create": verb(s, s.mailboxCreate),
 		"mailbox-delete": verb(s, s.mailboxDelete),
 		"mailbox-hook":   verb(s, s.mailboxHook),

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"mailtree/fixtures/guesttest"
+	"mailtree/fixtures/storetest"
 	"mailtree/mcp/protocol"
 	"mailtree/mcp/socket"
 	"mailtree/mcp/tool"
@@ -165,10 +166,28 @@ func TestNoProject(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, path, false, Config{Explain: error.Error})
-	for _, verb := range []string{"agent", "amend", "amendable", "archive", "decide", "delete", "desk", "draft", "forward", "go", "hold", "later", "log", "prepare",
+	for _, verb := range []string{"agent", "amend", "amendable", "archive", "decide", "delete", "desk", "draft", "forward", "go", "hold", "later", "log", "looking", "prepare",
 		"raise-format", "redo", "sync", "undo", "undoable", "waiting"} {
 		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request does not specify a project"}}
 		checkAnswers(t, ask(path, want[0]), want)
+	}
+}
+
+// TestLooking checks that the server learns which thread the user's screen shows.
+func TestLooking(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s.sock")
+	looked := make(chan string, 1)
+	store := storetest.Open(t, storetest.Config{NoWatcher: true}).Store
+	serveSocket(t, path, false, Config{Store: store, Looked: func(project, thread string) { looked <- project + " " + thread }})
+	p, err := store.EnsureProject(t.Context(), "/p/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []asked{{"POST /mailtree/looking?project=" + p.Slug, `{"thread":"t"}`, 200, "{}"}}
+	checkAnswers(t, ask(path, want[0]), want)
+	if got := <-looked; got != p.Slug+" t" {
+		t.Errorf("the thread is %s", got)
 	}
 }
 

@@ -77,6 +77,9 @@ type Config struct {
 	// listen on TCP. If URL is nil, the server does not listen on TCP.
 	URL func(context.Context) (string, error)
 
+	// Looked is called when the user's screen shows a thread. It may be nil.
+	Looked func(project, thread string)
+
 	Stop  func() // stops the server; if nil, the server cannot be stopped over the socket
 	Yield func() // stops a background server when another server starts; if nil, this server keeps running
 	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP

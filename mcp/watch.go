@@ -31,3 +31,15 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return say(h)
 	})
 }
+
+// LookAsk is the body of POST /mailtree/looking. It says that the user's screen shows the thread now.
+type LookAsk struct {
+	Thread string `json:"thread"` // the id of the thread
+}
+
+func (s *Server) looking(_ context.Context, p *maildir.Project, ask *LookAsk) (*struct{}, error) {
+	if s.cfg.Looked != nil {
+		s.cfg.Looked(p.Slug, ask.Thread)
+	}
+	return &struct{}{}, nil
+}

@@ -35,6 +35,7 @@ type Config struct {
 	Store   Store
 	Me      string   // the user's agent
 	Command []string // the program and its arguments
+	Looks   *Looks   // the threads on the user's screens; nil: not known
 	Log     *slog.Logger
 }
 
@@ -126,9 +127,13 @@ func (n *Notifier) look(ctx context.Context) error {
 		if n.now().Sub(n.seen[b]) < patience {
 			continue
 		}
+		looked := b.message != "" && n.cfg.Looks.since(b.project, lines[b].thread, n.seen[b].Add(-between))
 		n.told[b] = true
 		delete(n.seen, b)
-		if err := run(ctx, n.cfg.Command, lines[b]); err != nil && ctx.Err() == nil {
+		if looked {
+			continue
+		}
+		if err := run(ctx, n.cfg.Command, lines[b].text); err != nil && ctx.Err() == nil {
 			n.cfg.Log.Warn("NOTIFY_COMMAND failed", "error", err)
 		}
 	}
@@ -162,16 +167,19 @@ func (n *Notifier) prompts() bool {
 		slices.ContainsFunc(slices.Collect(maps.Keys(n.told)), func(b blocker) bool { return b.message == "" })
 }
 
-// blockers returns what blocks the user now, each with the line that reports it.
-func (n *Notifier) blockers(ctx context.Context) (map[blocker]string, error) {
+// report is the line that reports a blocker, and the thread of the message; "" for a permission prompt.
+type report struct{ text, thread string }
+
+// blockers returns what blocks the user now, each with its report.
+func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 	w, err := n.cfg.Store.WaitsEverywhere(ctx, n.cfg.Me, maildir.WaitsQuery{All: true})
 	if err != nil {
 		return nil, err
 	}
-	lines := map[blocker]string{}
+	lines := map[blocker]report{}
 	for _, p := range w.Prompts {
-		lines[blocker{project: p.Project, agent: p.Agent, dir: p.Dir}] = line(fmt.Sprintf("%s: %s asks for permission (%s)",
-			storedir.SlugWord(p.Project), p.Agent, p.Client))
+		text := fmt.Sprintf("%s: %s asks for permission (%s)", storedir.SlugWord(p.Project), p.Agent, p.Client)
+		lines[blocker{project: p.Project, agent: p.Agent, dir: p.Dir}] = report{text: line(text)}
 	}
 	for i := range w.Blocked {
 		t := &w.Blocked[i]
@@ -180,8 +188,8 @@ func (n *Notifier) blockers(ctx context.Context) (map[blocker]string, error) {
 			return nil, err
 		}
 		if notable {
-			lines[blocker{project: t.Project, message: t.Message}] = line(fmt.Sprintf("%s: %s, %s: %s",
-				storedir.SlugWord(t.Project), t.People[0], t.Importance, t.Subject))
+			text := fmt.Sprintf("%s: %s, %s: %s", storedir.SlugWord(t.Project), t.People[0], t.Importance, t.Subject)
+			lines[blocker{project: t.Project, message: t.Message}] = report{line(text), t.Thread}
 		}
 	}
 	return lines, nil

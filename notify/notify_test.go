@@ -124,6 +124,26 @@ func TestMail(t *testing.T) {
 	d.want("shop: Ann, high: Important")
 }
 
+// TestLooked checks that the command does not run for a message in a thread that the user's screen has shown since the
+// message arrived, but runs for later messages in the thread.
+func TestLooked(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.n.cfg.Looks = &Looks{}
+	a := d.send("On the screen", format.Urgent, true)
+	d.n.cfg.Looks.shownAt(d.p.Slug, a.ID, d.clock.Add(patience-between))
+	d.look()
+	d.look()
+	d.want()
+	_, err := d.p.Box("Ann", format.Origin{}).Reply(t.Context(), a.ID, maildir.Draft{
+		To: []string{"robin"}, Body: "text", Importance: format.Urgent, AckRequired: true,
+	})
+	d.check(err)
+	d.look()
+	d.look()
+	d.want("shop: Ann, urgent: On the screen")
+}
+
 // TestUntrusted checks that the command does not run for a message whose author nobody has proven.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()

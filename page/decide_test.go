@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,19 @@ func TestBlocked(t *testing.T) {
 	contains(t, text, "Blocked on you <small>3<", "backend: Ann, urgent: Stop?", "backend: Bob asks for permission in claude")
 	if _, notices, _ := strings.Cut(text, "data-blocked="); strings.Contains(notices[:strings.Index(notices, ">")], "eve@example.net") {
 		t.Errorf("it notifies the user about unproven mail:\n%s", notices)
+	}
+}
+
+// TestLooked checks that the page reports the thread that it shows, so that the user is not notified about it.
+func TestLooked(t *testing.T) {
+	var looked []string
+	s := open(t, page.Config{Looked: func(project, thread string) { looked = append(looked, project+" "+thread) }})
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "b"}).ID
+	b := s.person()
+	b.see(s.base + "/")
+	b.see(s.base + "/thread/" + first)
+	if want := []string{s.p.Slug + " " + first}; !slices.Equal(looked, want) {
+		t.Errorf("%q instead of %q", looked, want)
 	}
 }
 

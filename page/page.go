@@ -41,6 +41,9 @@ type Config struct {
 	Nudge   NudgeFunc          // if nil, agents cannot be woken from the page
 	Now     func() time.Time   // if nil, time.Now
 	Log     *slog.Logger       // if nil, log lines are discarded
+
+	// Looked is called each time the page shows a thread. It may be nil.
+	Looked func(project, thread string)
 }
 
 // NudgeFunc wakes an agent for its unread mail. It calls told once for each of the agent's sessions that it has tried
@@ -72,6 +75,9 @@ type Page struct {
 func New(cfg Config) *Page {
 	if cfg.Explain == nil {
 		cfg.Explain = error.Error
+	}
+	if cfg.Looked == nil {
+		cfg.Looked = func(string, string) {}
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

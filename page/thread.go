@@ -99,6 +99,7 @@ func (h *Page) thread(v *view) error {
 	if page.Note != nil { // the path contained the id of a message in the thread
 		return v.goTo(v.at("thread", page.Thread) + v.With())
 	}
+	h.cfg.Looked(v.p.Slug, page.Thread)
 	if err := v.in("thread", "Thread"); err != nil {
 		return err
 	}

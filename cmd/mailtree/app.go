@@ -24,6 +24,7 @@ import (
 	"mailtree/maildir/tree"
 	"mailtree/maildir/writer"
 	"mailtree/mcp/socket"
+	"mailtree/notify"
 	"mailtree/watcher"
 	"mailtree/watcher/hook"
 )
@@ -43,6 +44,8 @@ type app struct {
 
 	watcher *watcher.Watcher // a single inotify instance watches all trees
 	hooks   *hook.Runner
+
+	looks notify.Looks // the threads on the user's screens
 
 	outgoing *gateway.Outgoing
 	spool    *spool.Spool // for mail that is being received

@@ -151,7 +151,7 @@ func (s *deskSource) Thread(ctx context.Context, r fullscreen.Row) (all []fullsc
 				at = uri + "&cursor=" + url.QueryEscape(page.Next)
 			}
 		}
-		return nil
+		return d.Ask(ctx, cli.Of(d.Slug, "looking"), mcpserver.LookAsk{Thread: r.Thread}, &struct{}{})
 	})
 }
 

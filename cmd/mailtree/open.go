@@ -91,6 +91,7 @@ func newPage(p *program, a *app, w *waker) *page.Page {
 		Closed:  p.cfg.RequireToken,
 		Explain: pageWords.Explain,
 		Nudge:   w.nudgeOne,
+		Looked:  a.looks.Shown,
 		Log:     a.log,
 	})
 }

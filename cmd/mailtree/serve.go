@@ -209,7 +209,8 @@ func (a *app) notify(ctx context.Context, p *program) {
 		a.log.Warn("NOTIFY_COMMAND is not used", "error", err)
 		return
 	}
-	notify.New(notify.Config{Store: a.store, Me: maildir.PersonName(me), Command: a.cfg.Notify, Log: a.log}).Run(ctx)
+	cfg := notify.Config{Store: a.store, Me: maildir.PersonName(me), Command: a.cfg.Notify, Looks: &a.looks, Log: a.log}
+	notify.New(cfg).Run(ctx)
 }
 
 // announce reports that the server is running. A server in the foreground reports it to the user who started it. A
@@ -261,6 +262,7 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 		Nudge:        waker.serve,
 		Queue:        a.outgoing,
 		CheckAddress: a.checkAddress,
+		Looked:       a.looks.Shown,
 		Stop:         stop,
 		Explain:      words.Explain,
 		Log:          a.log,
