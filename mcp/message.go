@@ -13,6 +13,7 @@ type MessageAsk struct {
 	Agent string `json:"agent"` // the user's agent
 	ID    string `json:"id,omitempty"`
 
+	Verb    string `json:"verb,omitempty"`     // only for POST /mailtree/undo; see maildir.Undoing
 	ByAgent bool   `json:"by_agent,omitempty"` // only for POST /mailtree/undo and redo; see maildir.Undoing
 	Text    string `json:"text,omitempty"`     // only for POST /mailtree/amend; see maildir.Amendable
 	Version string `json:"version,omitempty"`  // only for POST /mailtree/amend
@@ -77,7 +78,7 @@ func (s *Server) deleteMessage(ctx context.Context, p *maildir.Project, ask *Mes
 }
 
 func (s *Server) undo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {
-	return tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID, ByAgent: ask.ByAgent})
+	return tool.Box(ctx, p, ask.Agent).Undo(ctx, maildir.Undoing{ID: ask.ID, Verb: ask.Verb, ByAgent: ask.ByAgent})
 }
 
 func (s *Server) redo(ctx context.Context, p *maildir.Project, ask *MessageAsk) (*maildir.Undone, error) {

@@ -183,6 +183,7 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 	err := s.forRow(ctx, r.Project, func(ctx context.Context, d *deskWork) error {
 		did := map[string]string{"y": "Sent Yes", "n": "Sent No", "h": "Hidden for two hours", "e": "Marked as read"}
 		done.Text = cmp.Or(did[key], "Replied") + ": " + r.About
+		done.Verb = cmp.Or(map[string]string{"h": "later", "e": "read"}[key], "reply")
 		switch key {
 		case "y", "n":
 			var a maildir.Decided
@@ -215,7 +216,7 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 func (s *deskSource) Undo(ctx context.Context, done fullscreen.Done) error {
 	return s.forRow(ctx, done.Project, func(ctx context.Context, d *deskWork) error {
 		for _, id := range done.IDs {
-			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), mcpserver.MessageAsk{Agent: d.Person, ID: id}, &maildir.Undone{}); err != nil {
+			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), mcpserver.MessageAsk{Agent: d.Person, ID: id, Verb: done.Verb}, &maildir.Undone{}); err != nil {
 				return err
 			}
 		}

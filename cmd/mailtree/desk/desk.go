@@ -85,6 +85,7 @@ type Done struct {
 	Text    string // what was done
 	Project string
 	IDs     []string // the affected messages
+	Verb    string   // what the history calls the action
 
 	row Row
 }
