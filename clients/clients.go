@@ -21,6 +21,7 @@ package clients
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -102,7 +103,7 @@ func (s Setup) name() string {
 // Errors of a setup. Each is wrapped in an error that names the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
-	ErrNotOurs = errors.New("the file has an entry with that name for another server")
+	ErrNotOurs = errors.New("the file has an entry for another server")
 
 	// ErrNotOurFile is like ErrNotOurs, for a file that setup writes as a whole.
 	ErrNotOurFile = errors.New("the file belongs to another program")
@@ -248,7 +249,7 @@ func (s Setup) Entry() (file string, leads *Server, err error) {
 		return file, nil, s.Client.fileError(file, err)
 	}
 	if leads = s.Client.server(got); leads == nil {
-		return file, nil, s.Client.fileError(file, ErrNotOurs)
+		return file, nil, s.Client.fileError(file, s.notOurs())
 	}
 	return file, leads, nil
 }
@@ -324,6 +325,9 @@ func (p part) and(q part) part {
 	}
 }
 
+// notOurs returns an ErrNotOurs that names the entry.
+func (s Setup) notOurs() error { return fmt.Errorf("%w: %q", ErrNotOurs, s.name()) }
+
 func (s Setup) path() []string { return append(slices.Clone(s.Client.parents), s.name()) }
 
 func (s Setup) wanted(server Server) edit.Entry {
@@ -348,7 +352,7 @@ func (s Setup) entry(file string, server Server, allow bool) part {
 				return nil, err
 			}
 			if got != nil && leads == nil {
-				return nil, ErrNotOurs
+				return nil, s.notOurs()
 			}
 			if leads != nil && s.byHand(leads) {
 				return data, nil

@@ -92,7 +92,8 @@ func newAgentCommand(p *program) *cobra.Command {
 		Use:   "agent NAME",
 		Short: "Create an agent with a mailbox in the project",
 		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. A client becomes\n" +
-			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first use.",
+			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first use.\n" +
+			"`mailtree mailbox delete NAME` removes an agent.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
@@ -126,7 +127,8 @@ func newDraftCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {
-					d.Tell("%s\n", d.Faint("to send it: mv FILE "+a.Outbox+"/"))
+					// on one line, however long, so that the user can copy the command
+					d.Printf("%s\n", d.Faint("to send it: mv "+guard.ShellWord(a.File)+" "+guard.ShellWord(a.Outbox)+"/"))
 				}
 				return nil
 			})

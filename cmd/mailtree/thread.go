@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir/format"
 	"mailtree/maildir/keys"
 	"mailtree/mcp/mail"
 )
@@ -101,7 +102,8 @@ func (s *threadScreen) showMessage(m *mail.Message, name string) {
 		s.Tell("%s\n", s.Bold(cli.Line(s.subject)))
 	}
 	about := s.Ago(m.Created)
-	if who := vouched(m); !m.Verified || who != cmp.Or(s.vouched[m.From], keys.SelfAsserted) {
+	who := vouched(m)
+	if !m.Verified || !format.ServerName(m.From) && who != cmp.Or(s.vouched[m.From], keys.SelfAsserted) {
 		about += "  " + who
 		s.vouched[m.From] = who
 	}
