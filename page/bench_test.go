@@ -30,7 +30,7 @@ func BenchmarkViews(b *testing.B) {
 	h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, h.Link("Agent01", "uid:1000", ""), nil))
 	session := w.Result().Cookies()[0]
 	for _, view := range []string{
-		"", "inbox", "threads", "threads?q=parser", "search?q=word123", "search?q=parser", "search?q=parser&order=rank",
+		"", "inbox", "threads", "threads?q=parser", "search?q=word123", "search?q=parser",
 		"thread/T-1", "thread/users", "thread/users/atom", "compose", "agents", "claims", "activity", "problems",
 	} {
 		b.Run("view="+view, func(b *testing.B) {

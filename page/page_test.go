@@ -201,7 +201,6 @@ func TestViews(t *testing.T) {
 		"/threads":                     {"Which index?"},
 		"/threads?q=from:Bob":          {"No matching threads"},
 		"/search?q=name":               {"<mark>", "Which index?"},
-		"/search?q=name&order=rank":    {"<mark>", "The best of the newest "},
 		"/search?q=nothing":            {"No messages match"},
 		"/thread/" + sent.ID:           {"By <em>name</em>?", "self-asserted", "✓ delivered", "mailtree open"},
 		"/thread/" + sent.ID + "/atom": {"<title>Which index?</title>", "By *name*?"},

@@ -14,9 +14,7 @@ import (
 
 // searchShown describes the results of a search.
 type searchShown struct {
-	Ranked bool // sorted by relevance; otherwise newest first
-	Among  int  // number of newest matches that were ranked
-	Count  int  // number of all hits, up to countMost+1; 0 if unknown
+	Count  int // number of all hits, up to countMost+1; 0 if unknown
 	Note   string
 	Status int // HTTP status of the response if the query was refused; otherwise 0
 }
@@ -41,13 +39,12 @@ func (h *Page) search(v *view) error { return v.showList(cmp.Or(v.Query(), "Sear
 func (v *view) laySearch() error {
 	d := v.Desk
 	f := &d.Found
-	if f.Ranked = v.asked("order") == "rank"; v.Query() == "" {
+	if v.Query() == "" {
 		return nil
 	}
 	r := maildir.SearchRequest{
 		Text:   v.Query(),
 		Agent:  v.Me,
-		Rank:   f.Ranked,
 		Limit:  searchSize,
 		Cursor: v.asked("cursor"),
 	}
@@ -61,7 +58,7 @@ func (v *view) laySearch() error {
 	for i := range page.Hits {
 		v.addHit(&page.Hits[i])
 	}
-	if f.Among = page.Ranked; page.Next != "" {
+	if page.Next != "" {
 		d.Older = v.With("cursor", page.Next)
 	}
 	if page.Note != nil {

@@ -40,7 +40,7 @@ const (
 )
 
 // listParams are the parameters of the lists' URLs.
-var listParams = []string{inList, "q", "order", "cursor", "before", "archived"}
+var listParams = []string{inList, "q", "cursor", "before", "archived"}
 
 // list returns the list that the view shows.
 func (v *view) list() string {
