@@ -161,14 +161,14 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 }
 
 // deliveryRow returns a message's row in a list of mail. Its cells are the marks, the row's name (see
-// deskWork.number), the age, the urgency, the agents and the subject.
+// deskWork.number), the urgency, the agents, the subject and the age.
 func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	who := d.people("", []string{m.From})
 	if m.Kind == index.KindSent {
 		who = d.people("to ", m.To)
 	}
 	return cli.Row{
-		Cells:  []string{stateOf(m), name, d.Ago(m.Created), urgency(d.Screen, m.Importance), who, cli.Line(m.Subject)},
+		Cells:  []string{stateOf(m), name, urgency(d.Screen, m.Importance), who, cli.Line(m.Subject), d.Ago(m.Created)},
 		Strong: !m.Read && m.Kind != index.KindSent,
 	}
 }

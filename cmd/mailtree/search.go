@@ -112,7 +112,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 				thread, subject, about = hit.ThreadID, about, hit.Subject
 			}
 			rows[i] = cli.Row{
-				Cells: []string{name, s.Ago(hit.Created), d.people("", []string{hit.From}), cli.Line(about)},
+				Cells: []string{name, d.people("", []string{hit.From}), cli.Line(about), s.Ago(hit.Created)},
 				Below: s.Snippet(hit.Snippet, hit.Subject),
 			}
 		}

@@ -87,7 +87,7 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 		if !heads {
 			s.showMessage(m, name)
 		}
-		rows[i] = cli.Row{Cells: []string{name, s.Ago(m.Created), cli.Line(m.From), cli.Line(m.Subject)}}
+		rows[i] = cli.Row{Cells: []string{name, cli.Line(m.From), cli.Line(m.Subject), s.Ago(m.Created)}}
 	}
 	if heads {
 		s.Table(rows)
