@@ -41,7 +41,8 @@ func TestWrittenInto(t *testing.T) {
 			renamed := h.at(isStep("sync renamed"))
 			sent := make(chan error, 1)
 			go func() {
-				_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "the xtext of Ann"})
+				d := maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "the xtext of Ann"}
+				_, err := p.Box("Ann", format.Origin{}).Send(t.Context(), d)
 				sent <- err
 			}()
 			<-renamed.reached

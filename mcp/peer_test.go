@@ -166,8 +166,8 @@ func TestNoProject(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")
 	serveSocket(t, path, false, Config{Explain: error.Error})
-	for _, verb := range []string{"agent", "amend", "amendable", "archive", "decide", "delete", "desk", "draft", "forward", "go", "hold", "later", "log", "looking", "prepare",
-		"raise-format", "redo", "sync", "undo", "undoable", "waiting"} {
+	for _, verb := range []string{"agent", "amend", "amendable", "archive", "decide", "delete", "desk", "draft", "forward", "go", "hold",
+		"later", "log", "looking", "prepare", "raise-format", "redo", "sync", "undo", "undoable", "waiting"} {
 		want := []asked{{"POST /mailtree/" + verb, "", 409, "the request does not specify a project"}}
 		checkAnswers(t, ask(path, want[0]), want)
 	}

@@ -216,7 +216,8 @@ func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids [
 func (s *deskSource) Undo(ctx context.Context, done fullscreen.Done) error {
 	return s.forRow(ctx, done.Project, func(ctx context.Context, d *deskWork) error {
 		for _, id := range done.IDs {
-			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), mcpserver.MessageAsk{Agent: d.Person, ID: id, Verb: done.Verb}, &maildir.Undone{}); err != nil {
+			ask := mcpserver.MessageAsk{Agent: d.Person, ID: id, Verb: done.Verb}
+			if err := d.Ask(ctx, cli.Of(d.Slug, "undo"), ask, &maildir.Undone{}); err != nil {
 				return err
 			}
 		}
