@@ -151,7 +151,8 @@ func (s *deskSource) Thread(ctx context.Context, r fullscreen.Row) (all []fullsc
 				at = uri + "&cursor=" + url.QueryEscape(page.Next)
 			}
 		}
-		return d.Ask(ctx, cli.Of(d.Slug, "looking"), mcpserver.LookAsk{Thread: r.Thread}, &struct{}{})
+		_ = d.Ask(ctx, cli.Of(d.Slug, "looking"), mcpserver.LookAsk{Thread: r.Thread}, &struct{}{}) // only for notifications
+		return nil
 	})
 }
 
