@@ -51,8 +51,8 @@ func TestAllProjects(t *testing.T) {
 	if text := b.see("/"); strings.Contains(text, "May I?") || !strings.Contains(text, "Which?") {
 		t.Errorf("after the answer:\n%s", text)
 	}
-	form = b.form(thread)
-	res, text = b.post(undo[1], form, "Referer: "+s.url+thread)
+	form = b.form(to)
+	res, text = b.post(undo[1], form, "Referer: "+s.url+to) // from the next thread, which is in another project
 	if to := res.Header.Get("Location"); !strings.HasPrefix(to, at+"thread/"+theirs.ID+"?") || !strings.Contains(to, "in=all") {
 		t.Errorf("after undo, it leads to %q\n%s", to, text)
 	}
@@ -62,6 +62,13 @@ func TestAllProjects(t *testing.T) {
 	form.Set("next", "")
 	if res, text := b.post(at+"message/"+theirs.ID+"/mark", form, "Referer: "+s.url+thread); !strings.HasPrefix(res.Header.Get("Location"), "/?") {
 		t.Errorf("after Later, it leads to %q\n%s", res.Header.Get("Location"), text)
+	}
+	last := s.base + "/thread/" + mine + "?in=all"
+	form = b.form(last)
+	form.Set("as", "yes")
+	res, text = b.post(s.base+"/message/"+mine+"/decide", form, "Referer: "+s.url+last)
+	if to := res.Header.Get("Location"); !strings.HasPrefix(to, last+"&") {
+		t.Errorf("after the last answer, it leads to %q\n%s", to, text)
 	}
 }
 

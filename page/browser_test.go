@@ -209,11 +209,13 @@ func hide(state string) string {
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
-// TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, and that it is
-// dropped once it has been sent. The page must say when the server is not responding.
+// TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, that other tabs show
+// it but other threads do not, and that it is dropped once it has been sent. The page must say when the server is not
+// responding.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
+	other := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Another", Body: "b"})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +231,8 @@ func TestBrowserDraft(t *testing.T) {
 
 	server.Close()
 	b.must("hear that the server is away", said(`*[@id="stale"]`, "out of date since"))
-	b.must("try to send", chromedp.Click(`button.main`), said(`*[@id="stale"]`, "Not sent"))
-	b.must("follow a link", chromedp.Click(`main a.row`), said(`*[@id="stale"]`, "The server is not responding."))
+	b.expect("Not sent. The server is not responding.", `document.querySelector("button.main").click(), document.getElementById("stale").textContent`)
+	b.expect("The server is not responding.", `document.querySelector("main a.row:not([aria-current])").click(), document.getElementById("stale").textContent`)
 	s.page = page.New(page.Config{Store: s.store.Store})
 	again := httptest.NewUnstartedServer(s.served())
 	again.Listener.Close()
@@ -242,10 +244,22 @@ func TestBrowserDraft(t *testing.T) {
 	b.await(`document.getElementById("stale").hidden`)
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 
-	b.visit("/inbox")
+	b.visit("/thread/" + other.ID)
+	b.expect("", `document.getElementById("reply-body").value`)
+	ctx, stop := chromedp.NewContext(b.browser)
+	defer stop()
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	beside := &tab{s, ctx}
+	beside.visit("/thread/" + asked.ID)
+	beside.expect("My draft", `document.getElementById("reply-body").value`)
+	stop() // a tab in the background gets no clicks
 	b.visit("/thread/" + asked.ID)
 	b.expect("My draft", `document.getElementById("reply-body").value`)
-	b.must("send it", chromedp.Click(`button.main`), said("article", "My draft"))
+	b.must("send it", chromedp.Click(`button.main`), said("p", "Sent to Ann."))
+	b.visit("/thread/" + asked.ID)
+	b.must("see it", said("article", "My draft"))
 	b.expect("", `document.getElementById("reply-body").value`)
 	b.expect("", `localStorage.length ? JSON.stringify(localStorage) : ""`)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"mailtree/fixtures/storetest"
 	"mailtree/maildir"
@@ -282,8 +283,8 @@ func TestOncePanic(t *testing.T) {
 // TestNudge checks that the view Now shows how each agent can be woken and how its last wake went. A nudge must
 // wake an agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
-	nudged := ""
-	s := open(t, page.Config{Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
+	nudged, c := "", &clock{now: time.Now()}
+	s := open(t, page.Config{Now: c.time, Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
 		if agent == "Bob" {
 			nudged += agent
 			told("", "its window is in use")
@@ -294,11 +295,12 @@ func TestNudge(t *testing.T) {
 	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: maildir.Pane{Tmux: "/tmp/x,1,1", Pane: "%1"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
+	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 	s.p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Nobody, Why: "its window is busy"})
 	b := s.person()
 	contains(t, b.see(s.base+"/agents"), "gemini, woken in tmux", "nobody to wake: its window is busy",
-		"1 unread <time", `title="oldest from `, "Nudge</button>")
+		`title="oldest from `, "Nudge</button>")
+	contains(t, b.words(s.base+"/agents", `<li id="Bob">`, "</div>"), "1 unread now")
 	if text := s.browser().see(s.base + "/agents"); strings.Contains(text, "Nudge") {
 		t.Errorf("without a session:\n%s", text)
 	}
@@ -306,11 +308,16 @@ func TestNudge(t *testing.T) {
 	if nudged != "Bob" {
 		t.Errorf("%q was woken", nudged)
 	}
-	for agent, why := range map[string]string{"Ann": "it has no unread mail", "Cat": "none of its sessions can be woken"} {
+	outside := maildir.SessionEvent{SessionKey: maildir.SessionKey{Client: "gemini", ID: "2"}, Dir: "/code/backend", Agent: "Dan"}
+	if _, err := s.p.Sessions.Begin(t.Context(), outside); err != nil { // in no window
+		t.Fatal(err)
+	}
+	const nobody = "none of its sessions can be woken"
+	for agent, why := range map[string]string{"Ann": "it has no unread mail", "Cat": nobody, "Dan": nobody} {
 		if err := s.p.Agents.EnsureAgent(t.Context(), agent, maildir.Registration{Program: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		if agent == "Cat" {
+		if why == nobody {
 			s.send("Ann", maildir.Draft{To: []string{agent}, Subject: "s", Body: "b"})
 		}
 		contains(t, b.press(s.base+"/agents", s.base+"/agents/"+agent+"/nudge"), agent+" was not woken: "+why+".")
@@ -318,6 +325,11 @@ func TestNudge(t *testing.T) {
 	if n := strings.Count(b.see(s.base+"/agents"), "Nudge</button>"); n != 1 {
 		t.Errorf("%d agents can be nudged, but only Bob has unread mail and a window", n)
 	}
+	s.p.Sessions.NoteWake(k, seat.Wake{Outcome: seat.Typed, For: sent.ID})
+	if err := s.p.Agents.SetPresence(t.Context(), "Cat", format.Ready); err != nil {
+		t.Fatal(err)
+	}
+	contains(t, b.see(s.base+"/agents"), `aria-label="Nudge Bob"`, `aria-label="Nudge Cat"`) // Bob again, and Cat in its window
 	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
 		t.Errorf("a link can make the view say anything:\n%s", text)
 	}

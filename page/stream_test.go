@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/format"
 	"mailtree/page"
 )
 
@@ -16,16 +17,14 @@ import (
 // all of them.
 func TestStream(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
-	if _, err := s.store.EnsureProject(t.Context(), "/code/front"); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{s.base + "/stream", "/stream"} {
-		s.hears(path)
-	}
+	front := s.second()
+	s.hears(s.base+"/stream", s.p, "Ann")
+	s.hears("/stream", s.p, "Ann")
+	s.hears("/stream", front, "Xia")
 }
 
-// hears checks that the stream at the given path reports new mail.
-func (s *site) hears(path string) {
+// hears checks that the stream at the given path reports new mail from an agent of p.
+func (s *site) hears(path string, p *maildir.Project, from string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 2*time.Minute) // the stream itself does not end
 	defer cancel()
@@ -44,7 +43,10 @@ func (s *site) hears(path string) {
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "retry:") { // the stream has begun
 	}
-	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})
+	d := maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"}
+	if _, err := p.Box(from, format.Origin{}).Send(s.Context(), d); err != nil {
+		s.Fatal(err)
+	}
 	for lines.Scan() {
 		if lines.Text() == "event: change" {
 			return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"html"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,6 +50,7 @@ func TestWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	waits(false, "Nothing needs you.")
 	waits(true, "A claim stopped", "claim of <code>app/api/*.py</code> (held by")
 	contains(t, b.see(s.base+"/claims"), "stopped <bdi class=\"name\">Ann</bdi>’s claim of <code>app/api/*.py</code>")
 	if _, err := s.p.Box("Bob", format.Origin{}).Release(t.Context(), nil); err != nil {
@@ -97,20 +100,31 @@ func TestAsleep(t *testing.T) {
 	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: k, Dir: "/code/backend", Agent: "Bob", Pane: pane}); err != nil {
 		t.Fatal(err)
 	}
-	s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
+	sent := s.send("pat", maildir.Draft{To: []string{"Ann", "Bob"}, Subject: "s", Body: "b"})
 	jump.Store(int64(time.Hour))
 	b := s.person()
-	contains(t, b.see(s.base+"/"), "Can’t wake", " +1: it never had a session")
+	first := b.see(s.base + "/")
+	contains(t, first, "Can’t wake", "(1 unread, 1h) +1: it never had a session")
 	text := b.see(s.base + "/agents")
 	contains(t, text, `aria-label="Nudge Bob"`)
-	if strings.Contains(text, `aria-label="Nudge Ann"`) {
-		t.Errorf("Ann cannot be reached:\n%s", text)
+	if strings.Contains(first+text, `aria-label="Nudge Ann"`) {
+		t.Errorf("Ann cannot be reached:\n%s\n%s", first, text)
+	}
+	const read = true
+	if _, err := s.p.Box("Ann", format.Origin{}).SetRead(t.Context(), sent.ID, read); err != nil {
+		t.Fatal(err)
+	}
+	s.asks("Ann", maildir.Pane{})
+	for _, path := range []string{"/", "/agents"} {
+		contains(t, b.see(s.base+path), `aria-label="Nudge Bob"`)
 	}
 	s.p.Sessions.SetAsking(k, true, "")
-	text = b.see(s.base + "/agents")
-	contains(t, text, "Bob")
-	if strings.Contains(text, "Nudge Bob") {
-		t.Errorf("Bob's client asks for permission:\n%s", text)
+	for _, path := range []string{"/", "/agents"} {
+		text = b.see(s.base + path)
+		contains(t, text, "Bob")
+		if strings.Contains(text, "Nudge Bob") {
+			t.Errorf("Bob's client asks for permission:\n%s", text)
+		}
 	}
 }
 
@@ -182,21 +196,33 @@ func TestSince(t *testing.T) {
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 	s := open(t, page.Config{Person: "pat", Now: now})
 	b := s.browser()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := s.second()
 	look := func(path string) string {
 		t.Helper()
-		res, text := b.get(s.base + path)
-		if cookies := res.Cookies(); len(cookies) == 1 {
-			b.cookies = cookies
+		at, err := url.Parse(s.url + path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		b.cookies = jar.Cookies(at)
+		res, text := b.get(path)
+		jar.SetCookies(at, res.Cookies())
 		return text
 	}
 	jump.Store(int64(-time.Hour))
-	contains(t, look("/"), "Nothing was decided, closed or asked.")
+	contains(t, look(s.base+"/"), "Nothing was decided, closed or asked.")
 	jump.Store(int64(2*time.Minute - time.Hour))
-	look("/")
+	look(s.base + "/")
 	asked := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Which index?", Body: "b"})
 	s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "Decision: the <second> one", ThreadID: asked.ID})
 	open := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "And when?", Body: "b"})
+	theirs := maildir.Draft{To: []string{"pat"}, Subject: "Where?", Body: "Decision: in front"}
+	if _, err := front.Box("Xia", format.Origin{}).Send(t.Context(), theirs); err != nil {
+		t.Fatal(err)
+	}
 	jump.Store(int64(5 * time.Minute))
 	for _, who := range []string{"Bob", "Ann"} {
 		if _, err := s.p.Box(who, format.Origin{}).Claim(t.Context(), claimOf(who, "app/api/*.py")); err != nil {
@@ -217,19 +243,19 @@ func TestSince(t *testing.T) {
 		`<dt>Open</dt><dd><a href="` + s.base + `/thread/` + open.ID + `#` + open.ID + `"><bdi>And when?</bdi>`, `">1h</time></small></dd>`,
 		`<dt>Stuck</dt>`, `>A claim by <bdi class="name">Bob</bdi></a> stopped <bdi class="name">Ann</bdi>’s claim`,
 	}
-	contains(t, look("/"), news...)
-	s.second()
-	all := b.see("/")
-	contains(t, all, `<dt>Stuck</dt><dd><a href="`+s.base+`/claims#`, `’s claim <small>· backend</small></dd>`)
-	contains(t, look("/threads"), news...) // the user's last visit was a moment ago, so the news may be unread
-	if text := look("/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
+	contains(t, look(s.base+"/"), news...)
+	contains(t, look("/"), `<dt>Stuck</dt><dd><a href="`+s.base+`/claims#`, `’s claim <small>· backend</small></dd>`)
+	jump.Store(int64(9 * time.Minute))
+	contains(t, look(s.base+"/threads"), news...) // the user's last visit was a moment ago, so the news may be unread
+	if text := look(s.base + "/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
 		t.Errorf("the catch-up is next to a thread:\n%s", text)
 	}
 	jump.Store(int64(time.Hour))
-	text := look("/")
+	text := look(s.base + "/")
 	if strings.Contains(text, "<dt>Decided</dt>") || strings.Contains(text, "<dt>Closed</dt>") {
 		t.Errorf("after a second visit:\n%s", text)
 	}
+	contains(t, look("/p/"+front.Slug+"/"), `<bdi>in front</bdi>`) // the visits above were not to this project
 }
 
 // TestSaid checks that a thread of more than four messages has a summary above it, and that a shorter one has none.
@@ -243,6 +269,7 @@ func TestSaid(t *testing.T) {
 		}
 		s.send([]string{"Ann", "Bob"}[i%2], maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: body, ThreadID: "T"})
 	}
+	contains(t, b.see(s.base+"/thread/T"), `class="said"`)
 	last := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: "Resolution: on Friday\n\nWho starts?", ThreadID: "T"})
 	text := b.see(s.base + "/thread/T")
 	contains(t, text, `<dt>Asked</dt><dd title="Who starts?"><a href="#`+last.ID+`"><bdi>Who starts?</bdi></a></dd>`,
@@ -257,12 +284,26 @@ func TestSaid(t *testing.T) {
 	if strings.Contains(b.see(s.base+"/thread/T-2"), `class="said"`) {
 		t.Error("a thread that decides nothing has a summary")
 	}
+	for range 48 { // the second page has four messages
+		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: "Nothing.", ThreadID: "T"})
+	}
+	pages := b.follow(s.base + "/thread/T")
+	if len(pages) != 2 {
+		t.Errorf("54 messages have %d pages", len(pages))
+	}
+	for _, text := range pages {
+		contains(t, text, `class="said"`)
+	}
 }
 
 // TestDecisions checks that the decisions of a project are listed, newest first, with links to their messages.
 func TestDecisions(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
+	d := maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "Decision: only in front"}
+	if _, err := s.second().Box("Xia", format.Origin{}).Send(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
 	contains(t, b.see(s.base+"/decisions"), "No decisions yet.", "<code>Decision:</code>")
 	first := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Which index?", Body: "Decision: the <first> one"})
 	second := s.send("Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Re: Which index?", Body: "Agreed: the second", ThreadID: first.ID})
