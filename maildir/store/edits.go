@@ -53,6 +53,9 @@ func (k *Keeper) askCompare() {
 	}
 }
 
+// compareLater makes compare run after retryTime.
+func (k *Keeper) compareLater() { time.AfterFunc(retryTime, k.askCompare) }
+
 // Rescan compares the whole tree with the index, and returns when the index is up to date. It returns ctx's error, or
 // ErrUnavailable, for example if a machine fault prevented reading a file.
 func (k *Keeper) Rescan(ctx context.Context) error {
@@ -82,7 +85,7 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	if err != nil {
 		k.alike = e.alike
 		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
-		time.AfterFunc(retryTime, k.askCompare)
+		k.compareLater()
 	}
 	if err == nil && len(e.level) > 0 {
 		err = k.Sure()
@@ -105,7 +108,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 			written[path] = tree.Written{Data: data, Stat: st}
 		case tree.FaultMachine:
 			k.alike = append(k.alike, path)
-			time.AfterFunc(retryTime, k.askCompare)
+			k.compareLater()
 		}
 	}
 	if len(written) == 0 {
@@ -253,7 +256,7 @@ func (k *Keeper) compare(ctx context.Context) {
 		}
 		if err != nil {
 			k.Log.Error("the tree could not be compared; the server tries again", "error", err)
-			time.AfterFunc(retryTime, k.askCompare)
+			k.compareLater()
 			for _, done := range waiting {
 				done <- refusal.Disk(err)
 			}
