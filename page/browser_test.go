@@ -285,12 +285,20 @@ func TestBrowserKeys(t *testing.T) {
 		b.expect("false", `String(document.getElementById("keys").open)`)
 		b.expect("Needs you", `document.querySelector("main h1").textContent`)
 	}
-	for _, view := range []struct{ key, title string }{{"t", "Threads"}, {"f", "Files & claims"}, {"a", "Activity"}, {"n", "Needs you"}} {
+	b.expect("0", `window.clicks = 0; addEventListener("click", () => clicks++, true); String(clicks)`)
+	for _, key := range strings.Split("t f a d", " ") {
+		b.must("press "+key+" without g", press(key))
+	}
+	b.expect("0 Second", `clicks + " " + `+focus)
+	b.must("press ?", press("?"))
+	for _, key := range strings.Split("j k o x e r R c z / ? g t", " ") {
+		b.must("press "+key+" while the list of keys is shown", press(key))
+	}
+	b.expect("true 0 Close", `[document.getElementById("keys").open, clicks, document.activeElement.textContent].join(" ")`)
+	b.must("close it", chromedp.Click(`#keys button`))
+	for _, view := range []struct{ key, title string }{{"t", "Threads"}, {"d", "Needs you"}, {"f", "Files & claims"}, {"a", "Activity"}, {"n", "Needs you"}} {
 		b.must("press g "+view.key, press("g"), press(view.key), said("h1", view.title), ready)
 	}
-	b.must("press ?", press("?"))
-	b.expect("true", `String(document.getElementById("keys").open)`)
-	b.must("close it", chromedp.Click(`#keys button`))
 	b.must("press o", chromedp.Focus(`main a.row`), press("o"), chromedp.WaitVisible(`#reply-body`), press("r"))
 	b.expect("reply-body", `document.activeElement.id`)
 	b.must("type the keys", chromedp.SendKeys(`#reply-body`, "jkoxerRcz/?"))

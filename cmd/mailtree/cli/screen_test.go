@@ -2,6 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -185,5 +189,39 @@ func TestJSON(t *testing.T) {
 		if b.String() != want {
 			t.Errorf("width %d: %q, want %q", width, b.String(), want)
 		}
+	}
+}
+
+// TestPagedLeft checks that a command whose pager the user leaves early stops printing without an error. Any other error
+// must be returned.
+func TestPagedLeft(t *testing.T) {
+	out, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	failed := errors.New("no mail")
+	for _, tt := range []struct {
+		pager string
+		print func(*Screen) error
+		want  error
+	}{
+		{"head -n 1", func(s *Screen) error {
+			for {
+				if _, err := io.WriteString(s.Out, "a line\n"); err != nil {
+					return err
+				}
+			}
+		}, nil},
+		{"sed s/^/paged:/", func(*Screen) error { return failed }, failed},
+	} {
+		s := NewScreen(out, func(name string) string { return map[string]string{"PAGER": tt.pager}[name] })
+		s.tty = out
+		if err := s.Paged(t.Context(), tt.print); !errors.Is(err, tt.want) {
+			t.Errorf("PAGER=%s: %v, want %v", tt.pager, err, tt.want)
+		}
+	}
+	if text, err := os.ReadFile(out.Name()); string(text) != "a line\n" {
+		t.Errorf("the terminal shows %q, %v", text, err)
 	}
 }
