@@ -139,7 +139,8 @@ func TestFaultIncoming(t *testing.T) {
 	if files == 0 || files > d.gauge("mailtree_incoming_file_limit_bytes") {
 		t.Errorf("the temporary files have %d bytes", files)
 	}
-	if got := d.gauge("mailtree_messages"); got != int64(first["250"]) || first["250"]+first["452"] != finishing {
+	// On a slow machine, a message can reach the time limit for receiving it: 451.
+	if got := d.gauge("mailtree_messages"); got != int64(first["250"]) || first["250"]+first["451"]+first["452"] != finishing {
 		t.Errorf("%d messages in the store, the replies were %v", got, first)
 	}
 	for _, l := range hanging {
