@@ -57,9 +57,7 @@ func TestFaultOfOurLocks(t *testing.T) {
 			if err := c.Run(); err == nil {
 				t.Fatal("the process was not killed")
 			}
-			for _, lock := range []string{".git/refs/heads/main.lock", ".git/HEAD.lock"} {
-				tr.until("update-ref has ended", func() bool { _, err := os.Lstat(tr.path(lock)); return err != nil })
-			}
+			tr.awaitUpdateRef()
 			// This simulates what a power failure leaves behind.
 			if m, err := os.ReadFile(tr.path(".git/" + markFile)); strings.HasSuffix(name, "main.lock") {
 				tr.check(err)

@@ -86,11 +86,8 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 		os.Remove(tr.path(".git/index.lock"))
 		os.Remove(tr.path(".git/refs/heads/main.lock"))
 	}
-	if byHand && (!isEmbedded(t) || forward) {
-		waits.Until(t, "git update-ref has ended and removed its lock", func() bool {
-			_, err := os.Lstat(tr.path(".git/HEAD.lock"))
-			return errors.Is(err, fs.ErrNotExist)
-		})
+	if !isEmbedded(t) || forward {
+		tr.awaitUpdateRef()
 	}
 	tr.log, err = Open(Config{Dir: tr.dir, git: opened})
 	tr.check(err)
@@ -113,6 +110,18 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.git("commit", "-qm", "by hand")
 	tr.equal("files", tr.git("ls-files"), ".gitignore\nfirst\nhand\nlate")
 	tr.sound()
+}
+
+// awaitUpdateRef waits until the git update-ref that a killed run had started has ended and removed its locks. Until
+// then, a commit is refused and made later.
+func (t *repoTree) awaitUpdateRef() {
+	t.Helper()
+	for _, lock := range []string{".git/HEAD.lock", ".git/refs/heads/main.lock"} {
+		waits.Until(t, "git update-ref has removed "+lock, func() bool {
+			_, err := os.Lstat(t.path(lock))
+			return errors.Is(err, fs.ErrNotExist)
+		})
+	}
 }
 
 // elsewhere returns another machine's commit on top of HEAD that adds one file and removes another.
