@@ -317,7 +317,7 @@ func (s *Store) Proven(d *index.Delivery) bool {
 
 // Problems returns up to most invalid files of the project with the given slug, or of all projects if project is "".
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
-	return s.core.Index.Problems(ctx, project, most)
+	return s.core.Problems(ctx, project, most)
 }
 
 // Token returns the bearer token of the store, created at the first start.

@@ -27,6 +27,7 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/maildir/storedir"
 	"mailtree/maildir/tree"
+	mcpserver "mailtree/mcp"
 	"mailtree/mcp/tool"
 )
 
@@ -326,8 +327,23 @@ func (d *doctor) watches() {
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
 }
 
+// invalid lists the invalid files. The running server knows why it did not send a file. If no server answers, the list
+// comes from the index.
+func (d *doctor) invalid(ctx context.Context, v *view) ([]format.Problem, error) {
+	if v.running {
+		asking, cancel := context.WithTimeout(ctx, grace)
+		defer cancel()
+		var found mcpserver.Problems
+		err := cli.NewClient(d.p.cfg.dialServer, tool.Caller{}).Ask(asking, "problems", struct{}{}, &found)
+		if err == nil && !found.More {
+			return found.Problems, nil
+		}
+	}
+	return v.index.Problems(ctx, "", index.AllProblems)
+}
+
 func (d *doctor) problems(ctx context.Context, v *view) {
-	all, err := v.index.Problems(ctx, "", index.AllProblems)
+	all, err := d.invalid(ctx, v)
 	if err != nil {
 		d.say("cannot list the problems: %v", err)
 		return

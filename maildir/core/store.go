@@ -20,6 +20,8 @@ import (
 	"mailtree/maildir/repo"
 	"mailtree/maildir/store"
 	"mailtree/maildir/storedir"
+	"mailtree/maildir/tree"
+	"mailtree/maildir/unsent"
 )
 
 // OpenProjects gives access to the open projects of a store.
@@ -112,6 +114,22 @@ func (s *Store) TimeLeft() time.Duration {
 func (s *Store) IsGone(slug string) bool {
 	_, err := os.Lstat(storedir.Repo(s.Root, slug))
 	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Problems returns up to most invalid files of the project with the given slug, or of all projects if slug is "". If the
+// server refused to send a file, the problem has the reason that Postmaster told the file's author.
+func (s *Store) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
+	all, err := s.Index.Problems(ctx, slug, most)
+	if err != nil {
+		return nil, err
+	}
+	treeOf := func(slug string) *tree.Tree {
+		if m := s.Projects.Mail(slug); m != nil {
+			return m.Tree
+		}
+		return nil
+	}
+	return all, unsent.Explain(ctx, s.Index, treeOf, all)
 }
 
 // IsForeignUser reports whether the caller is an OS user other than the store's user and root.

@@ -27,6 +27,11 @@ type Unsent struct {
 	Daily  bool     // the same text may be sent once a day
 }
 
+// NotYetSent is the reason in the problem of an outbox file that is valid. The server is about to send such a file, or
+// has refused to send it.
+const NotYetSent = "the file has not been sent yet: if it cannot be sent, a message from " + Postmaster + " in the " +
+	"agent's inbox says why"
+
 // ParseUnsent parses the file of an unsent message, whose header is JSON, plain (see plain.go), YAML or TOML. It does
 // not check whether the message could be sent. The error is a *tree.FormatError.
 func ParseUnsent(data []byte) (*Unsent, error) {

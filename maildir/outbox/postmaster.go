@@ -10,6 +10,7 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/tree"
+	"mailtree/maildir/unsent"
 	"mailtree/maildir/writer"
 )
 
@@ -45,14 +46,11 @@ func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why e
 	}
 	return o.mail.Notify(ctx, core.Notice{
 		To:       format.Locate(path).Agent,
-		About:    "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32],
+		About:    unsent.Key(path, data),
 		Thread:   unsentThread(path),
 		Resolved: before,
 		Subject:  notSent + format.Cut(format.Printable(path), 900),
-		Body: fmt.Sprintf("Your file was not sent:\n\n    %s\n\n%s\n\nThe file is still in your outbox. Fix it and "+
-			"save it: the server sends it two seconds after its last change. To cancel, delete the file or move it "+
-			"to your drafts.",
-			format.Printable(path), savedWords.Explain(why)),
+		Body:     unsent.Body(path, savedWords.Explain(why)),
 	})
 }
 

@@ -63,7 +63,7 @@ func (l *Lister) stillDismissed(ctx context.Context) (dismissed.Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	broken, err := l.Mail.Store.Index.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
+	broken, err := l.Mail.Store.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
 	if err != nil {
 		return nil, err
 	}

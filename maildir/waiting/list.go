@@ -194,7 +194,7 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	if w.Held, err = l.Holds.List(ctx); err != nil {
 		return nil, err
 	}
-	broken, err := l.Mail.Store.Index.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
+	broken, err := l.Mail.Store.Problems(ctx, l.Mail.Slug, maxWaiting+len(gone))
 	if err != nil {
 		return nil, err
 	}
