@@ -40,7 +40,8 @@ const (
 // ErrNotBackup means that a file is not a backup, or is an incomplete one.
 var ErrNotBackup = errors.New("the file is not a complete backup of a mail store")
 
-// Restored summarizes what was restored, and what the restored store will not do unless a user asks for it.
+// Restored summarizes a restore, including the work that the restored store will not continue unless a user asks for
+// it.
 type Restored struct {
 	Header
 	Projects int
@@ -52,7 +53,7 @@ type Restored struct {
 
 // Restore creates a store from a backup. The folder root must not exist. Restore works in a folder next to root and
 // renames it at the end, so root either does not exist afterwards or is complete. It returns ErrNotBackup, fs.ErrExist,
-// errors from ctx and from, and errors from the file system.
+// and any error from ctx, the reader or the file system.
 func Restore(ctx context.Context, from io.Reader, root string, how How) (r Restored, err error) {
 	if _, err := os.Lstat(root); err == nil {
 		return r, &fs.PathError{Op: "restore", Path: root, Err: fs.ErrExist}
@@ -244,7 +245,7 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 	return private.Seed(), own.Seed(), keys.Trust(root, old)
 }
 
-// settleProject does for one project what settle does for the store.
+// settleProject is like settle, but for one project.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
 	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // opens a project in any format
 	if err != nil {
