@@ -201,7 +201,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// PlanRelease releases each of these claims: it plans a release mark with the given content next to the claim's file.
+// PlanRelease plans the release of each claim: a release mark with the given content next to the claim's file.
 func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -320,8 +320,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still agree with the index on when the claim expires and whether it was
-// released.
+// stands reports whether the claim's files still agree with the index about the claim's expiry and release.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {
