@@ -19,8 +19,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail contains what all operations on a project share: the tree, the agents, the files of new messages and marks,
-// and the refusals of unknown names. It implements no operations of its own. It is safe for concurrent use.
+// Mail contains the state and helpers that all operations on a project share: the tree, the agents, the planning of
+// message files and marks, and the errors for unknown names. It implements no operations of its own. It is safe for
+// concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
@@ -105,8 +106,8 @@ func (c *Mail) Gone() <-chan struct{} { return c.removed }
 // Name returns the project's name for use in a sentence.
 func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
-// Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
-// It returns ErrNotFound if the project is removed in the meantime, any error from Refused, and the writer's errors.
+// Act writes an agent's operation. It returns ErrConflict if the agent belongs to another machine, unless the caller is
+// a user. It returns ErrNotFound if the project is removed in the meantime, and any error from Refused or the writer.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is like Act, but for an operation whose agent is not known until its plan sets it.

@@ -46,7 +46,7 @@ func (s *Store) PartyOf(party string) Party {
 	return Party{Name: party[:at], Project: in}
 }
 
-// IsElsewhere reports whether a name that belongs to no agent is an email address at another domain.
+// IsElsewhere reports whether name is an email address at another domain, and not at this machine or an IP address.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

@@ -47,8 +47,8 @@ type places struct {
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, except for linked
-// worktrees. Changes to the code base may be noticed up to placesFresh late. It returns ErrUnavailable if the folders
-// cannot be read.
+// worktrees. The result may be out of date by up to placesFresh. Places returns ErrUnavailable if the folders cannot be
+// read.
 func (s *Store) Places() (repo.Folders, error) {
 	now, err := s.Folders.Load()
 	if err != nil {

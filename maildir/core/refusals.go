@@ -24,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names or, if there are
-// none, the projects that have an agent named names[0].
+// UnknownAgent returns the error for names that do not belong to any agent. The error lists similar names. If there are
+// no similar names, it lists the projects that have an agent named names[0].
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds hints to the refusal of the given names: all agents, and the agents with similar names.
+// AddAgents adds hints to the error for the given names: all agents, and the agents with similar names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 }
 
 // NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if some files
-// cannot currently be read, and ErrInvalid if a name is an address that is not possible at another domain.
+// cannot currently be read, and ErrInvalid if a name contains an @ but cannot be an address at another domain.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns the reason why an address is not possible at another domain, or nil if it is possible. The
-// error is a sentence without the final period.
+// addressFault returns the reason why the given text cannot be an email address at another domain, or nil if it can.
+// The error is a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -118,9 +118,9 @@ func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast returns the refusal for a name such as "all" or "everyone" that no agent has. The refusal lists the
-// agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if there is no
-// other agent.
+// NoBroadcast returns the error for a name such as "all" or "everyone" that does not belong to any agent. The error
+// lists the agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if
+// there are no other agents.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -229,7 +229,7 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of one day begin with the same characters
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := c.Store.Index.Names(ctx, c.Slug, kind, format.Cut(name, begins[i]), 100)
