@@ -27,7 +27,7 @@ func (c *Carrier) Tidy() {
 	}
 }
 
-// Run carries the waiting messages until ctx ends. It tries at once and after each Poke. Poke is called when a
+// Run carries the waiting messages until ctx is done. It tries immediately and after each Poke. Poke is called when a
 // project is opened or a message could not be carried. While messages are still waiting, Run retries at increasing
 // intervals.
 func (c *Carrier) Run(ctx context.Context) {
