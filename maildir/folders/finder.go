@@ -145,7 +145,7 @@ func likelyFirst(projects []Project, remote string) []Project {
 }
 
 // repositoryOf returns the repository of a project's folder. If the folder no longer exists, it returns the map's entry
-// for the repository, and gone is true. It returns the zero Repository if there is none, and an error only for a
+// for the repository, and gone is true. It returns the zero Repository if no repository is found, and an error only for a
 // machine fault.
 func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
 	if _, err := os.Stat(p.Folder); errors.Is(err, fs.ErrNotExist) {
