@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// TimeLeft formats the time that is left until something ends, rounded to minutes: "now" for less than a minute,
-// "58m", "1h", "1h 59m", and "2d 3h" for a day or more.
+// TimeLeft formats a remaining duration, rounded to minutes: "now" for less than a minute, "58m", "1h", "1h 59m", and
+// "2d 3h" for a day or more.
 func TimeLeft(d time.Duration) string {
-	d = d.Round(time.Minute) // shows a claim that was just made for an hour as 1h
+	d = d.Round(time.Minute) // so that a new one-hour claim is shown as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
 	switch {
 	case d < time.Minute:
