@@ -22,7 +22,7 @@ type Query struct {
 	// opposed to edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // gets the number of examined commits and the last one's time; may be nil
+	Progress func(looked int, back time.Time) // is called with the number of examined commits and the time of the last one; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
@@ -132,8 +132,9 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day that a message's path or, if it contains none, a server-created id contains. The history
-// contains no earlier changes to the message. DayOf returns the zero time if name contains no day.
+// DayOf returns the day that a message's path or id contains. It uses the date folders of a path if there are any, and
+// otherwise the date in a server-created id. The history contains no earlier changes to the message. DayOf returns the
+// zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
