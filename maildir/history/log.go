@@ -27,7 +27,7 @@ type Log interface {
 
 	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path means everything
 	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the
-// first one. If there are very many edits, they are committed immediately.
+	// first one. If there are very many edits, they are committed immediately.
 	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
