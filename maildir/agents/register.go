@@ -110,8 +110,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a running session of the same program acts as that agent.
-// Otherwise it returns nil.
+// inSession returns the agent named in the hint if a running session of the same program acts as that agent. Otherwise
+// it returns nil.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
