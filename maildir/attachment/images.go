@@ -26,7 +26,7 @@ import (
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's policy
-	MaxInline int         // maximum size in bytes of an image in the body; 0: the store's setting, negative: none
+	MaxInline int         // maximum size of an image in the body, in bytes; 0: the store's setting; negative: no images
 }
 
 // Conversion specifies which images to convert to WebP.

@@ -34,7 +34,7 @@ type Settings struct {
 	MaxFile   int64       // maximum size of a file, in bytes; 0: MaxFile
 	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0: MaxTotal
 	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
-	MaxInline int         // maximum size of an image in a body, in bytes; 0: MaxInline; negative: none
+	MaxInline int         // maximum size of an image in a body, in bytes; 0: the default, MaxInline; negative: no images
 	Roots     []string    // folders that files may be read from, in addition to the tree and the working tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. If CodePhoto is
 	// nil, photographs are kept unchanged.
