@@ -48,7 +48,7 @@ type Restored struct {
 	Emails   int // emails that may or may not have been sent
 	Runs     int // hook runs whose outcome is unknown
 	Drafts   int // unsent files that are now drafts
-	Unshared int // projects that were shared with other machines and no longer are
+	Unshared int // projects that were shared with other machines and are no longer shared
 }
 
 // Restore creates a store from a backup. The folder root must not exist. Restore works in a folder next to root and
