@@ -286,9 +286,9 @@ func (n *Next) Followed() map[string]*Entry {
 	return list
 }
 
-// Follow returns the claims whose files must be written, and the claims that must be released, so that the files
-// agree with the list. The parameter now maps each claim file to its current claim. ok is false if one of these files
-// has changed since the round began.
+// Follow returns the claims whose files must be written, and the claims that must be released, so that the files agree
+// with the list. The parameter now maps each claim file to its current claim. ok is false if one of these files has
+// changed since the round began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {
