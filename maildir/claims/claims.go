@@ -146,8 +146,8 @@ func checkCount(patterns []string) error {
 	return nil
 }
 
-// Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns f's error, and
-// ErrUnavailable.
+// Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns any error from f,
+// and ErrUnavailable.
 func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
 	places, err := cs.mail.Store.Places()
 	if err != nil {
@@ -267,7 +267,7 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 }
 
 // Look calls f with the project's claims, brought up to date with the index. Only one Look runs at a time, so f must
-// not wait for files. Look returns f's error. If Look returns ErrUnavailable, f's results are invalid.
+// not wait for files. Look returns any error from f. If Look returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -279,8 +279,8 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 	})
 }
 
-// View calls f with a view of the code base at the current time. The view does not ignore case. View returns f's error.
-// If View returns ErrUnavailable, f's results are invalid.
+// View calls f with a view of the code base at the current time. The view does not ignore case. View returns any error
+// from f. If View returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) View(f func(view claim.View) error) error {
 	isFile, done := cs.code.Look(cs.mail.HumanKey())
 	err := f(claim.View{Now: cs.mail.Store.Now(), IsFile: isFile})
