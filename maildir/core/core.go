@@ -42,8 +42,8 @@ type Mail struct {
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the object that the keeper reports
-// to. It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine
-// faults. If Open returns a refusal, it has changed nothing.
+// to. It returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, and machine
+// faults. If Open returns an error from Refuse, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)

@@ -1,5 +1,5 @@
-// Package core contains the state and helpers that every operation of the domain needs: those of one project's mail,
-// and those that all projects of a store share. It implements no operations of its own.
+// Package core contains the state and helpers that every operation of the domain needs, both for one project's mail and
+// for all projects of a store. It implements no operations of its own.
 //
 //	core.go      Mail: one project's mail; which callers may act, and whether the project was removed
 //	store.go     Store: the state that all projects of a store share

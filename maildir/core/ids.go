@@ -15,7 +15,7 @@ import (
 // MinShort is the minimum length of a shortened id. The limit reduces the risk that a typo matches a message.
 const MinShort = 4
 
-// FullID is like maildir.Project.FullID, but its refusals refer to the given field. If slug is "", it searches all
+// FullID is like maildir.Project.FullID, but its errors refer to the given field. If slug is "", it searches all
 // projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)

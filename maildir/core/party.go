@@ -229,8 +229,8 @@ func (c *Mail) NeedParty(ctx context.Context, field refusal.Field, party string)
 	return nil, e
 }
 
-// noProject returns the refusal for a party in a project that is not open. The refusal lists the party's possible
-// addresses in projects with similar names.
+// noProject returns the error for a party in a project that is not open. The error lists the party's possible addresses
+// in projects with similar names.
 func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
 	if err := c.Store.Projects.LeftOut()[p.Project]; err != nil {
 		return &refusal.Error{

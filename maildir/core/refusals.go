@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MaxListed is the maximum number of names that a refusal lists in full. If there are more names, a refusal lists
-// only the most similar ones.
+// MaxListed is the maximum number of names that an error lists in full. If there are more names, an error lists only
+// the most similar ones.
 const MaxListed = 20
 
 // Few returns names if there are few enough to list all of them, and nil otherwise.
@@ -149,8 +149,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	}
 }
 
-// NoMessage returns the refusal for a message id that the project does not have. The refusal lists the projects that
-// have the message, or otherwise similar ids.
+// NoMessage returns the error for a message id that does not exist in the project. The error lists the projects that
+// have the message. If there are none, it lists similar ids.
 func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	})
 }
 
-// NoThread returns the refusal for a thread id that the project does not have.
+// NoThread returns the error for a thread id that does not exist in the project.
 func (c *Mail) NoThread(ctx context.Context, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -193,8 +193,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project.
-// The refusal contains the same hints as that of NoMessage.
+// NoMention returns the error for a name that is not an agent, a message, a thread or a path of the project. It
+// contains the same hints as the error from NoMessage.
 func (c *Mail) NoMention(ctx context.Context, name string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -208,8 +208,8 @@ func (c *Mail) NoMention(ctx context.Context, name string) error {
 	})
 }
 
-// missing adds hints to the refusal of a message's or thread's id: the projects that have the id, or otherwise
-// similar ids.
+// missing adds hints to the error for an unknown message or thread id: the projects that have the id or, if there are
+// none, similar ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
@@ -241,8 +241,8 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	return e
 }
 
-// NoDelivery returns the refusal for a message id that is not in an agent's inbox. The refusal says whether the
-// message does not exist, or is in another project, in the agent's own outbox, or only in other agents' inboxes.
+// NoDelivery returns the error for a message id that is not in an agent's inbox. The error says whether the message
+// does not exist, or is in another project, in the agent's own outbox, or only in other agents' inboxes.
 func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	return e
 }
 
-// sayReceipts describes what the first recipients of a message have done with it.
+// sayReceipts describes the delivery state of a message for each of the first MaxListed recipients.
 func (c *Mail) sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {

@@ -47,8 +47,8 @@ type Store struct {
 	Clock    *clock.Clock
 	Opened   time.Time // the time when the store was opened, earlier than any message that this server sends
 	Projects OpenProjects
-	// Crossing reports whether the message with the given id, from project from, is still waiting to be delivered to
-	// project to. maildir.Open sets it.
+	// Crossing reports whether the message with the given id is still waiting to be delivered from one project to
+	// another. maildir.Open sets it.
 	Crossing func(from, id, to string) bool
 
 	places places
