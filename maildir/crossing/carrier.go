@@ -126,8 +126,8 @@ func seen(from *core.Mail, slug string, names []string) (all []string) {
 	return all
 }
 
-// carryAll carries a message to several projects concurrently. The caller must hold the message. carryAll returns the
-// projects that the message has not reached.
+// carryAll carries a message to several projects concurrently. The caller must have reserved the message with hold.
+// carryAll returns the projects that the message has not reached.
 func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to []string, has presence) (queued []string) {
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
@@ -163,7 +163,8 @@ func (c *Carrier) failed(id string, err error) {
 type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 
 // carry writes or removes a message's copies in another project, so that this project agrees with the sender's tree,
-// and then removes the item. The caller must hold the message. If carry returns an error, the item remains.
+// and then removes the item. The caller must have reserved the message with hold. If carry returns an error, the item
+// remains.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
 	f := c.itemsOf(from.Slug)
 	i, err := f.loadItem(name(id, to))
@@ -225,8 +226,8 @@ func (c *Carrier) step(name string) {
 
 var errNotOpen = errors.New("the project is not open")
 
-// hasNow is the presence function for a message that was just sent. It returns true, unless an earlier Change of
-// the message may still take effect. In that case, it calls hasFor.
+// hasNow is the presence function for a message that was just sent. It returns true, unless an earlier Change of the
+// message may still take effect. In that case, it calls hasFor.
 func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
 	c.mu.Lock()
 	doubt := c.doubt[i.Message]
