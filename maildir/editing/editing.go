@@ -125,7 +125,7 @@ func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
 	return editors
 }
 
-// forgetHalf drops half of the files, starting with those whose last edit is the oldest.
+// forgetHalf drops the half of the files that were edited least recently.
 func (e *Edits) forgetHalf() {
 	newest := map[string]time.Time{}
 	for disk, editors := range e.files {
