@@ -21,7 +21,7 @@ func TimeLeft(d time.Duration) string {
 	return parts(hours/24, "d", hours%24, "h")
 }
 
-// parts formats a number of units and a number of smaller units. It omits the latter if that number is 0.
+// parts formats a number of units and a number of smaller units. It omits the smaller units if their number is 0.
 func parts(n int, unit string, rest int, smaller string) string {
 	text := fmt.Sprint(n, unit)
 	if rest > 0 {
