@@ -26,8 +26,8 @@ type Log interface {
 	Record(ops []writer.Op, done func())
 
 	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path means everything
-	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the
-	// first one. If there are very many edits, they are committed immediately.
+	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the first
+	// one. If there are very many edits, they are committed immediately.
 	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
@@ -81,8 +81,8 @@ type DoneQuery struct {
 	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
 	// Along reports whether an operation with the given verb, which is not wanted itself, is included if it belongs to
-	// the same step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only wanted
-	// operations are included.
+	// the same step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only
+	// wanted operations are included.
 	Along func(verb string) bool
 
 	// Undone selects the operations that were undone and have not been redone since. In this case, each Done

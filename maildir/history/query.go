@@ -22,7 +22,7 @@ type Query struct {
 	// opposed to edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // is called with the number of examined commits and the time of the last one; may be nil
+	Progress func(looked int, back time.Time) // is called with the number of examined commits and the last one's time; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
@@ -206,9 +206,9 @@ func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
 }
 
-// AboutBeside returns what an operation on a claim or hold is about, such as "app/**" or "AmberFox: wait for me".
-// BesideMessage must return true for the operation's verb. The argument who is the agent that performed the
-// operation, and summary is the operation's summary.
+// AboutBeside returns the subject of an operation on a claim or hold, such as "app/**" or "AmberFox: wait for me".
+// BesideMessage must return true for the operation's verb. The argument who is the agent that performed the operation,
+// and summary is the operation's summary.
 func AboutBeside(verb, who, summary string) string {
 	about := strings.TrimPrefix(summary, who+" ")
 	switch verb {
@@ -246,7 +246,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // index of the operation that gets the files that belong to no message
+	last := -1 // index of the operation to which files without a message are assigned
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary
