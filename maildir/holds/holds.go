@@ -56,7 +56,8 @@ func fact(agent string) string { return "hold " + agent }
 
 // Hold puts an agent on hold and sends the agent a message. It replaces an earlier hold. The parameter by is the name
 // of the user who places the hold, and the caller must ensure that this is a user. The hold and the message are written
-// in one operation, so undo reverses both. Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict if the hold's file cannot be read.
+// in one operation, so undo reverses both. Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict
+// if the hold's file cannot be read.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
