@@ -347,7 +347,7 @@ type Due struct {
 	Asks       bool   // an acknowledgement is still missing
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
-	Of         []string // own message: To or, if Asks is set, the agents that have not acknowledged it, sorted
+	Of         []string // for the agent's own message: To or, if Asks is set, a sorted list of the agents that have not acknowledged it
 }
 
 // Replied reports who has written in a message's thread since that message.
@@ -409,7 +409,7 @@ type BoxQuery struct {
 	Sent    bool   // select from the outbox instead of the inbox
 	ID      string // only this message; "" for all
 	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
-	Before  string // only ids whose file names come before this id's file name; "" for all
+	Before  string // only messages whose file names sort before this id's file name; "" for all
 
 	HideArchived bool // omit archived messages from the inbox
 
