@@ -66,7 +66,7 @@ type Request struct {
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree   // the project's tree
-	CodeBase string       // absolute path of the code base, or ""; Gather reads its files only if it is the top of a working tree
+	CodeBase string       // absolute path of the code base, or ""; its files are read only if it is the top of a working tree
 	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
