@@ -40,7 +40,7 @@ func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) 
 			_ = t.WriteRun(s.path(), data)
 		}
 	}
-	var old []string // remove old records, because every claim can add files
+	var old []string // remove old records, which would otherwise accumulate
 	eachStopped(context.Background(), t, func(file string, s *Stopped) {
 		if s == nil || at.Sub(s.At) >= StoppedFor {
 			old = append(old, file)
