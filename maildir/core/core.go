@@ -146,8 +146,8 @@ func (c *Mail) IsRemoved() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved returns the error for a call during which the project ended, either because its folder was removed or
-// because the server had to stop using it (Refused).
+// WasRemoved returns the error for a call that failed because the project ended during the call. Either the project's
+// folder was removed, or the server had to stop using the project (Refused).
 func (c *Mail) WasRemoved() error {
 	if err := c.Refused(); err != nil {
 		return err
