@@ -87,11 +87,11 @@ func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 // sites by their original Message-IDs.
 type RawMessage struct {
 	index.BoxRow
-	Data       []byte       // the file as it is on disk, or the part that fits
+	Data       []byte       // contents of the file, or as much as fits
 	Size       int64        // size of the whole file, in bytes
 	Next       int64        // offset of the rest of the file; 0 if Data reaches the end
 	Trust      string       // Trusted, Untrusted or Unproven; "" for an outbox copy
-	Voucher    keys.Voucher // who vouches for the text in the file
+	Voucher    keys.Voucher // the party that vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
 }
 
@@ -99,7 +99,7 @@ type RawMessage struct {
 type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy instead of the inbox copy
-	Room *index.Room // limits the answer's size and contains the file offset to start at; nil: the whole file
+	Room *index.Room // limits the answer's size and sets the offset to start at; if nil, the whole file is read
 	// Overhead returns the size in bytes of everything in the answer except Data. It is required if Room is set.
 	Overhead func(l *RawMessage) int
 }
@@ -271,9 +271,9 @@ func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
 
-// held looks up a message in the mailbox's inbox or outbox by its id or its original Message-ID. It returns nil if
-// the message is in neither. So a caller that knows only the id of a message in another mailbox learns nothing about
-// that message, not even its thread.
+// held looks up a message in the mailbox's inbox or outbox by its id or its original Message-ID. It returns nil if the
+// message is in neither. This way, a caller that knows only the id of a message in another mailbox learns nothing about
+// the message, not even its thread.
 func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	if strings.Contains(id, "@") {
 		m, err := b.v.mail.Store.Index.FromElsewhere(ctx, b.v.mail.Slug, id)
@@ -314,7 +314,7 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	}
 	oldest := format.Cut(before[len(before)-1], format.MaxThread) // so that all replies to that message share a thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
-	if err == nil && m == nil { // otherwise that id belongs to a message in another mailbox
+	if err == nil && m == nil { // if m is not nil, the id belongs to a message in another mailbox
 		d.ThreadID = oldest
 	}
 	return err

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View limits a project to what one OS user may see and do. Its errors reveal nothing that the user may not see. It is
-// safe for concurrent use.
+// View provides the parts of a project that one OS user may access. Its errors do not reveal anything else. It is safe
+// for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -170,8 +170,8 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether a mailbox with the given name exists, no matter who owns it. The contract of hook_create
-// lets every caller find this out.
+// Exists reports whether a mailbox with the given name exists, no matter who owns it. According to the contract of
+// hook_create, every caller may learn this.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err

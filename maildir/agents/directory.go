@@ -15,7 +15,7 @@ import (
 // AgentInfo is the information about an agent that whois and the directory show. The directory omits Mail and Commits.
 type AgentInfo struct {
 	index.AgentRow
-	Claims []claim.Row      // live claims
+	Claims []claim.Row      // the agent's live claims
 	Mail   []index.Delivery // newest messages in the inbox, newest first, except those received as bcc
 	// Commits contains the agent's newest commits in the mail's history, newest first. It is empty if Git cannot be
 	// read.

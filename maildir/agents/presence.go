@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// QuietAfter is how long after its last call an agent that reports no presence still counts as active.
+// QuietAfter is how long an agent that does not report its presence counts as active after its last call.
 const QuietAfter = 10 * time.Minute
 
 // CheckPresence returns ErrInvalid unless status is exactly ready, work or offline. See docs/agentmail.md, "Presence".

@@ -36,7 +36,7 @@ func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 // Registration is a request for a new agent.
 type Registration struct {
 	Program, Model, Task string
-	NameHint             string // sanitized, and used if the name is free
+	NameHint             string // suggested name; Register sanitizes it and uses it if it is free
 }
 
 func (r *Registration) profile(name string) format.Profile {
@@ -54,7 +54,7 @@ func (r *Registration) summary(name string) string {
 // Registered is the agent that Register returns.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // explains why the hint was not used as given; nil if it was. Registration still succeeded.
+	Note *refusal.Error // explains why the name hint was changed or not used; otherwise nil. The agent was registered either way.
 }
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
@@ -110,8 +110,8 @@ func (ag *Agents) register(ctx context.Context, r Registration, name string) (ma
 	return made, nil
 }
 
-// inSession returns the agent that the hint names if a running session of the same program acts as that agent.
-// Otherwise it returns nil.
+// inSession returns the agent named in the hint if a running session of the same program acts as that agent. Otherwise
+// it returns nil.
 func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, error) {
 	live, _ := ag.mail.Seats.Sessions(strings.TrimSpace(r.NameHint))
 	for _, s := range live {
@@ -252,8 +252,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether agents may not have this name. The server's own names are reserved. Words that mean everyone
-// are reserved too, because senders would not expect them to reach a single agent.
+// reserved reports whether a name is reserved, so that agents may not use it. This includes the server's own names and
+// words that mean everyone, because senders would not expect such a word to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }
@@ -292,8 +292,8 @@ func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	return a != nil && a.Program == core.PersonProgram, nil
 }
 
-// PersonName returns the name of a user's agent: the given name without the characters that agents' names may not
-// contain. If none would remain, it returns the name unchanged.
+// PersonName returns the name of a user's agent: the given name without the characters that are not allowed in agents'
+// names. If no characters would remain, it returns the name unchanged.
 func PersonName(name string) string {
 	if clean := core.SanitizeName(name); clean != "" {
 		return clean

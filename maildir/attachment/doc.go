@@ -9,11 +9,11 @@
 //
 //   - It reads files below the project's working tree, a folder in Settings.Roots, and the mail tree itself.
 //     It does not read the agents' folders, because an outbox copy names bcc recipients (Invariants I7, I8).
-//   - It reads no hidden files, and no files behind a link.
+//   - It does not read hidden files and does not follow links.
 //   - For an OS user other than the store's owner, it reads only that user's files, and nothing in the mail tree.
 //
 // A file that cannot be read is an error. An image in the body that cannot be read only causes a note, and the body
-// keeps the name that the sender wrote. Files are held in memory, so an Intake gathers files for at most two messages
+// keeps the name that the sender wrote. Files are kept in memory, so an Intake gathers files for at most two messages
 // at a time and converts one image at a time.
 //
 // # Storing

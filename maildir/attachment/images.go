@@ -26,7 +26,7 @@ import (
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's policy
-	MaxInline int         // maximum size in bytes of an image in the body; 0: the store's setting, negative: none
+	MaxInline int         // maximum size of an image in the body, in bytes; 0: the store's setting; negative: no images
 }
 
 // Conversion specifies which images to convert to WebP.
@@ -130,7 +130,7 @@ func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	return g.addImage(name, f)
 }
 
-// attached returns the path of the message's file that contains exactly data, or "" if there is none.
+// attached returns the path of the message's file whose content equals data, or "" if the message has no such file.
 func (g *gathering) attached(data []byte) string {
 	for i := range g.files {
 		if bytes.Equal(g.files[i].data, data) {
@@ -152,8 +152,8 @@ func (g *gathering) addImage(name string, f *media.File) string {
 // scheme matches the beginning of a URI or of another destination that is not a file name.
 var scheme = lazy.Regexp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:|//|#|\?)`)
 
-// readImage reads the image file that a destination in the body names. It returns the file's data and, if it has one,
-// its name. If the image is on another machine or the destination does not name a file, data is nil.
+// readImage reads the image file that a destination in the body names. It returns the file's data, and its name if it
+// has one. If the image is on another machine or the destination does not name a file, data is nil.
 func (g *gathering) readImage(destination string) (data []byte, name string, err error) {
 	if isDataURI(destination) {
 		data, err = dataURI(refusal.Body, destination)

@@ -34,7 +34,7 @@ type Settings struct {
 	MaxFile   int64       // maximum size of a file, in bytes; 0: MaxFile
 	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0: MaxTotal
 	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
-	MaxInline int         // maximum size of an image in a body, in bytes; 0: MaxInline; negative: none
+	MaxInline int         // maximum size of an image in a body, in bytes; 0: the default, MaxInline; negative: no images
 	Roots     []string    // folders that files may be read from, in addition to the tree and the working tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. If CodePhoto is
 	// nil, photographs are kept unchanged.
@@ -59,14 +59,14 @@ func NewIntake(s Settings) *Intake {
 
 // Request describes a message's attachments as the sender requests them.
 type Request struct {
-	Names    []string // file names: absolute, or below a root
+	Names    []string // file names: absolute, or relative to a root
 	Files    []File   // additional files, in memory
 	Body     string
 	TextOnly bool    // the body is not markdown
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree   // the project's tree
-	CodeBase string       // absolute path of the code base; read only if it is the top of a working tree; "" for none
+	CodeBase string       // absolute path of the code base, or ""; its files are read only if it is the top of a working tree
 	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
@@ -75,7 +75,7 @@ type Request struct {
 // Brought contains a message's attachments and its body after Gather has read the files.
 type Brought struct {
 	Files []File
-	Body  string           // refers to the copies of its images
+	Body  string           // the message's body, with references to the stored copies of its images
 	Notes []*refusal.Error // report how the result differs from the request
 }
 
@@ -83,8 +83,8 @@ type Brought struct {
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // another folder of the code base in which the sender works, such as a linked worktree; "" for none
-	within string // folder in which the sender works, below linked or the code base; "" for none
+	linked string // the linked worktree, or other second folder of the code base, that the sender works in; "" if none
+	within string // folder that the sender works in, relative to linked or to the code base; "" if none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
 	files  []File
@@ -209,7 +209,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	for _, root := range g.roots(filepath.IsAbs(at), other) {
 		rel := at
 		if filepath.IsAbs(at) {
-			rel, _ = filepath.Rel(root, at) // "" if at cannot be relative to root
+			rel, _ = filepath.Rel(root, at) // "" if at cannot be expressed relative to root
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()
@@ -263,8 +263,8 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// otherFolder checks whether a name leads into another folder of the code base, such as a linked worktree, in which
-// the sender is not working. If so, it returns the file's absolute path and the top of that folder. Otherwise it
+// otherFolder checks whether a name refers to a file in another folder of the code base, such as a linked worktree that
+// the sender does not work in. If so, it returns the file's absolute path and the top of that folder. Otherwise it
 // returns the name unchanged and "".
 func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	at = name
@@ -281,10 +281,10 @@ func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	return at, top, nil
 }
 
-// roots returns the folders to search, in this order: the other folder of the code base that the name leads into, if
-// any; the code base; the configured folders; the tree. If the sender works in a linked folder, such as a linked
-// worktree, that folder is searched in place of the code base. The main working tree, which may have different files
-// with the same names, is then searched only for absolute names.
+// roots returns the folders to search, in this order: the other folder of the code base that contains the named file,
+// if any; the code base; the configured folders; the tree. If the sender works in a linked worktree or similar folder,
+// that folder is searched instead of the code base. The main working tree may contain different files with the same
+// names, so it is then searched only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {

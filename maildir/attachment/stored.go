@@ -48,7 +48,7 @@ type Opened struct {
 	Size int64
 }
 
-// MediaType returns the media type of a file that begins with start.
+// MediaType returns the attachment's media type. start contains the beginning of its content.
 func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
 
 // Open is like Read, but it opens the file and keeps only a small part of it in memory. It returns any error from Read.
@@ -121,7 +121,7 @@ func Find(t *tree.Tree, sum string) (string, error) {
 }
 
 // walkStored calls fn with the path of every file in the attachments folder whose name is a SHA-1. If a folder cannot
-// be read, it calls fn with the folder's path and the error. It returns ctx's error.
+// be read, it calls fn with the folder's path and the error. If ctx is canceled, it returns ctx's error.
 func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err error)) error {
 	list := func(dir string) []fs.DirEntry {
 		entries, err := t.List(dir)
@@ -149,7 +149,8 @@ func walkStored(ctx context.Context, t *tree.Tree, fn func(path string, err erro
 
 // Check reads every file in the attachments folder whose name is a SHA-1. It keeps only a small part of a file in
 // memory. Check calls bad with the path and the reason for each file that does not match its name, is too large for an
-// attachment, is not a regular file, or cannot be read. It returns the number of good files, and ctx's error.
+// attachment, is not a regular file, or cannot be read. It returns the number of good files. If ctx is canceled, it
+// returns ctx's error.
 func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good int, err error) {
 	err = walkStored(ctx, t, func(p string, err error) {
 		sum := ""
@@ -172,10 +173,10 @@ func Check(ctx context.Context, t *tree.Tree, bad func(path, why string)) (good 
 // sums matches text that may be the SHA-1 of an attachment.
 var sums = lazy.Regexp(`[0-9a-f]{40}`)
 
-// Unnamed lists the stored attachments whose names do not appear in any other file in the tree: not in any message,
-// copy or draft, valid or invalid. It changes nothing. While a server is running, the list may include a file of a
-// message that is being sent. Unnamed returns ctx's error, and an error for any file or folder that cannot be read,
-// because the unread file may name any attachment.
+// Unnamed lists the stored attachments whose names do not appear in any other file in the tree, including invalid
+// messages, copies and drafts. It changes nothing. While a server is running, the list may include a file of a message
+// that is being sent. Unnamed returns ctx's error if ctx is canceled. It also returns an error if any file or folder
+// cannot be read, because the unreadable file may name any attachment.
 func Unnamed(ctx context.Context, t *tree.Tree) ([]string, error) {
 	var stored []string
 	var unread error

@@ -5,7 +5,7 @@
 // locks, sockets and logs.
 //
 //	mailtree-backup.json         first: a Header
-//	projects/SLUG/…              each project as it was at one moment, between two operations
+//	projects/SLUG/…              a consistent copy of each project, as it was between two operations
 //	key, token, …                the store's own files
 //	hooks/…                      last, so that it records all hook runs for the mail in the projects
 //	mailtree-backup-end.json     an End; an archive without one is incomplete
@@ -14,8 +14,9 @@
 // between two operations. That copy contains only files that have changed since the first one, so callers do not have
 // to wait long. The archive contains both copies, and a file's later entry replaces the earlier one.
 //
-// A restored store cannot know what the original store has done since the backup. Restore therefore makes sure that
-// the restored store does not do anything a second time. See docs/operations.md, "Backup and restore".
+// A restored store has no record of what the original store has done since the backup. Restore therefore makes sure
+// that the restored store does not repeat anything that the original may have done. See docs/operations.md, "Backup and
+// restore".
 package backup
 
 import "time"

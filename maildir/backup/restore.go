@@ -40,19 +40,20 @@ const (
 // ErrNotBackup means that a file is not a backup, or is an incomplete one.
 var ErrNotBackup = errors.New("the file is not a complete backup of a mail store")
 
-// Restored summarizes what was restored, and what the restored store will not do unless a user asks for it.
+// Restored summarizes a restore, including the work that the restored store will not continue unless a user asks for
+// it.
 type Restored struct {
 	Header
 	Projects int
 	Emails   int // emails that may or may not have been sent
 	Runs     int // hook runs whose outcome is unknown
 	Drafts   int // unsent files that are now drafts
-	Unshared int // projects that were shared with other machines and no longer are
+	Unshared int // projects that were shared with other machines and are no longer shared
 }
 
 // Restore creates a store from a backup. The folder root must not exist. Restore works in a folder next to root and
 // renames it at the end, so root either does not exist afterwards or is complete. It returns ErrNotBackup, fs.ErrExist,
-// errors from ctx and from, and errors from the file system.
+// and any error from ctx, the reader or the file system.
 func Restore(ctx context.Context, from io.Reader, root string, how How) (r Restored, err error) {
 	if _, err := os.Lstat(root); err == nil {
 		return r, &fs.PathError{Op: "restore", Path: root, Err: fs.ErrExist}
@@ -244,7 +245,7 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 	return private.Seed(), own.Seed(), keys.Trust(root, old)
 }
 
-// settleProject does for one project what settle does for the store.
+// settleProject is like settle, but for one project.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
 	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // opens a project in any format
 	if err != nil {

@@ -33,7 +33,7 @@ type Project struct {
 	Still func(ctx context.Context, fn func() error) error
 }
 
-// Write writes a backup of the store at root. It returns errors from to, from ctx, and from the file system.
+// Write writes a backup of the store at root. It returns any error from the writer, ctx or the file system.
 func Write(ctx context.Context, to io.Writer, root string, h Header, projects []Project) error {
 	z, err := gzip.NewWriterLevel(to, gzip.BestSpeed) // Git's objects are compressed already
 	if err != nil {

@@ -64,7 +64,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	if err == nil {
 		_, err = t.List(format.ClaimsDir)
 	}
-	if err != nil { // a missing folder has no claims, but a folder that cannot be listed may have some
+	if err != nil { // a missing folder contains no claims, but a folder that cannot be listed may contain some
 		if tree.FaultOf(err) == tree.FaultGone {
 			err = nil
 		}

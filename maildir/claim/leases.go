@@ -29,7 +29,7 @@ type Leases struct {
 	agents map[string]int32 // a number for each agent name, because numbers compare faster than names
 	loaded bool
 	now    int64                  // time of the current Look, in µs since 1970
-	fold   bool                   // for the current Look: ignore case
+	fold   bool                   // whether the current Look ignores case
 	isFile func(path string) bool // whether the code repository is known to have a file at a path
 
 	changing sync.Mutex
@@ -125,8 +125,8 @@ func (l *Leases) Select(pass func(c *Row, live bool) bool) []Row {
 	return rows
 }
 
-// level brings the claims up to date with the index. The first call reads all claims; later calls read only those
-// that have changed.
+// level brings the claims up to date with the index. The first call reads all claims. Later calls read only the changed
+// claims.
 func (l *Leases) level(ctx context.Context, from Source, project string) error {
 	l.changing.Lock()
 	changed := l.changed
@@ -213,7 +213,7 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below decides between two overlapping patterns whether any path can match both. It reports false only if p has no
+// below reports whether any path can match both of two overlapping patterns. It returns false only if p has no
 // wildcards, the code repository has a file at p's path, and q does not cover that path.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())

@@ -102,8 +102,8 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	return m.normalizePaths(parts)
 }
 
-// normalizePaths is like normalize, but for a text that was split into parts. If a part is not a path, why explains
-// why. If there are several such parts, why is about the first one.
+// normalizePaths is like normalize, but for a text that was split into parts. If any part cannot be normalized, why
+// gives the reason for the first such part.
 func (m *Normalizer) normalizePaths(parts []string) (patterns []string, why string) {
 	for _, part := range parts {
 		normalized, why := m.normalizePath(part)
@@ -291,8 +291,8 @@ func (m *Normalizer) move(text, at string) {
 	}
 }
 
-// inFolder makes a path or pattern relative to the top. p does not name an existing file or folder. It is relative to
-// Below, unless its first elements exist only at the top.
+// inFolder makes a path or pattern relative to the top. p must not name an existing file or folder. inFolder treats p
+// as relative to Below, unless the first elements of p exist only at the top.
 func (m *Normalizer) inFolder(p string) string {
 	inside := m.Below + "/" + p
 	if lead, _ := m.lead(inside); len(lead) <= len(m.Below) {

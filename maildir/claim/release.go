@@ -11,7 +11,7 @@ import (
 type Release struct {
 	Released []Row
 	NotHeld  []string // requested patterns that the agent has not claimed
-	Held     []Row    // the agent's other claims; empty if it held all requested patterns
+	Held     []Row    // the agent's remaining claims; set only if NotHeld is not empty
 }
 
 // NewRelease divides the claims that an agent holds into claims to release and claims to keep. texts contains the

@@ -47,7 +47,7 @@ type Result struct {
 	More      int        // number of conflicts not listed
 	Expires   time.Time  // when the granted claims expire; zero if none
 
-	Alone   string         // why the claims apply only on this machine; "": all machines that share the mail apply them
+	Alone   string         // why the claims apply only on this machine; "" if they apply on all machines that share the mail
 	Renewed bool           // all granted claims are renewals
 	Moved   []Moved        // see Normalizer
 	Matches map[string]int // number of files that Git tracks, by pattern; omits a pattern that took too long to count

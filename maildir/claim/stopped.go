@@ -32,7 +32,7 @@ const DoingClaim = "claim"
 const maxStoppers = 20
 
 // NoteStopped records that the claims in by have just blocked an agent. If the run-time state cannot be written, the
-// record is lost, but the agent still gets the refusal.
+// record is lost, but the agent still gets the error.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	for _, b := range by[:min(len(by), maxStoppers)] {
 		s := Stopped{at, agent, doing, b.Claim.Path, b.Paths[:min(len(b.Paths), maxStoppers)]}
@@ -40,7 +40,7 @@ func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) 
 			_ = t.WriteRun(s.path(), data)
 		}
 	}
-	var old []string // remove old records, because every claim can add files
+	var old []string // remove old records, which would otherwise accumulate
 	eachStopped(context.Background(), t, func(file string, s *Stopped) {
 		if s == nil || at.Sub(s.At) >= StoppedFor {
 			old = append(old, file)
@@ -55,7 +55,7 @@ func (s *Stopped) path() string {
 	return format.StoppedDir + "/" + s.Doing + "-" + s.Agent + "-" + strings.TrimSuffix(path.Base(s.File), ".json")
 }
 
-// ReadStopped returns the records that NoteStopped wrote. If ctx ends, it returns only the records read so far.
+// ReadStopped returns the records that NoteStopped wrote. If ctx is canceled, it returns only the records read so far.
 func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	eachStopped(ctx, t, func(_ string, s *Stopped) {
 		if s != nil {
@@ -65,8 +65,8 @@ func ReadStopped(ctx context.Context, t *tree.Tree) (all []Stopped) {
 	return all
 }
 
-// eachStopped calls found for each readable file in format.StoppedDir, until ctx ends. If a file does not contain a
-// record, s is nil. Earlier versions wrote one such file for each agent and Doing.
+// eachStopped calls found for each readable file in format.StoppedDir, until ctx is canceled. If a file does not
+// contain a record, s is nil. Earlier versions wrote one such file for each agent and Doing.
 func eachStopped(ctx context.Context, t *tree.Tree, found func(file string, s *Stopped)) {
 	_ = t.Walk(ctx, format.StoppedDir, func(file string, _ fs.DirEntry) error {
 		data, _, err := t.Read(file, format.MaxSmall)

@@ -76,7 +76,7 @@ type Next struct {
 type decision struct {
 	*Next
 	leases    *claim.Leases   // the claims in List
-	namesakes map[string]bool // paths of claims in List whose holder is not the agent of the same name on this machine
+	namesakes map[string]bool // paths of claims in List whose holder only shares its name with an agent on this machine
 }
 
 // NewEntry returns the entry for a lease that this machine has not seen before. followed reports whether the file at
@@ -92,7 +92,7 @@ func (r *Round) NewEntry(path, blob string, lease format.Lease, followed bool) *
 	return &Entry{Lease: lease, Until: r.Now.Add(left), Expires: r.wall(left), Blob: blob}
 }
 
-// wall returns the wall-clock time at which the duration left will have passed.
+// wall converts a remaining duration into a wall-clock expiry time.
 func (r *Round) wall(left time.Duration) time.Time { return r.At.Add(left).Truncate(time.Microsecond) }
 
 // files returns the claims in this machine's files, by path.
@@ -114,7 +114,7 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 
 // Next computes the next list in three steps. First, it removes claims that were released here. Second, it adds the
 // claims that a user created or changed here, or that changed while the list was unreachable. It adds them oldest
-// first, unless they conflict. Third, it grants the whole request or refuses it, and returns the answer in res. If
+// first, unless they conflict. Third, it grants or refuses the request as a whole, and returns the answer in res. If
 // ask is nil, a claim whose file was removed is treated as released. Next returns any error from claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}
@@ -286,9 +286,9 @@ func (n *Next) Followed() map[string]*Entry {
 	return list
 }
 
-// Follow returns the claims whose files must be written, and the claims that must be released, so that the files
-// agree with the list. The map now contains the current claims by file. ok is false if one of the files has changed
-// since the round began.
+// Follow returns the claims whose files must be written, and the claims that must be released, so that the files agree
+// with the list. The parameter now maps each claim file to its current claim. ok is false if one of these files has
+// changed since the round began.
 func (n *Next) Follow(now map[string]claim.Row) (write, ended []claim.Row, ok bool) {
 	own := n.round.files()
 	for path, e := range n.Followed() {
@@ -325,8 +325,9 @@ func (n *Next) Ended() []claim.Row {
 	return slices.DeleteFunc(slices.Clone(n.round.Files), func(f claim.Row) bool { return !f.Live(n.round.At) || n.List[f.Path] != nil })
 }
 
-// IsNews reports whether the holder of an ended claim must be notified. This is the case if another claim conflicts, or
-// if this machine's claim was removed from the list before it expired. A claim that simply expires causes no notice.
+// IsNews reports whether the holder of an ended claim must be notified. This is the case if another claim conflicts
+// with it, or if this machine's claim was removed from the list before it expired. A claim that simply expires causes
+// no notice.
 func (n *Next) IsNews(f *claim.Row) bool {
 	if _, lost := n.Lost[f.Path]; lost {
 		return true

@@ -408,7 +408,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// written returns the list as it is after the push.
+// written returns the list as it appears after a push.
 func written(list map[string]*Entry) map[string]*Entry {
 	is := map[string]*Entry{}
 	for path, e := range list {
@@ -465,7 +465,8 @@ func TestFollowLater(t *testing.T) {
 	}
 }
 
-// TestFollow checks that Follow leaves a file to the next round if the file has changed since the round began.
+// TestFollow checks that Follow reports a file that has changed since the round began, instead of writing or releasing
+// its claim.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ was, is, there string }{

@@ -146,8 +146,8 @@ func checkCount(patterns []string) error {
 	return nil
 }
 
-// Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns f's error, and
-// ErrUnavailable.
+// Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns any error from f,
+// and ErrUnavailable.
 func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
 	places, err := cs.mail.Store.Places()
 	if err != nil {
@@ -201,7 +201,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	return g.Remove(tx, format.ReleasedMark(c.Path))
 }
 
-// PlanRelease releases each of these claims: it plans a release mark with the given content next to the claim's file.
+// PlanRelease plans the release of each claim: a release mark with the given content next to the claim's file.
 func (cs *Claims) PlanRelease(g *writer.Group, tx *writer.Tx, claims []claim.Row, mark []byte) error {
 	for i := range claims {
 		c := &claims[i]
@@ -267,7 +267,7 @@ func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool)
 }
 
 // Look calls f with the project's claims, brought up to date with the index. Only one Look runs at a time, so f must
-// not wait for files. Look returns f's error. If Look returns ErrUnavailable, f's results are invalid.
+// not wait for files. Look returns any error from f. If Look returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error {
 	fold, err := cs.code.IgnoresCase(cs.mail.HumanKey())
 	if err != nil {
@@ -279,8 +279,8 @@ func (cs *Claims) Look(ctx context.Context, f func(l *claim.Leases) error) error
 	})
 }
 
-// View calls f with a view of the code base at the current time. The view does not ignore case. View returns f's error.
-// If View returns ErrUnavailable, f's results are invalid.
+// View calls f with a view of the code base at the current time. The view does not ignore case. View returns any error
+// from f. If View returns ErrUnavailable, f's results are invalid.
 func (cs *Claims) View(f func(view claim.View) error) error {
 	isFile, done := cs.code.Look(cs.mail.HumanKey())
 	err := f(claim.View{Now: cs.mail.Store.Now(), IsFile: isFile})
@@ -291,7 +291,7 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 }
 
 // Sweep returns the operation that removes the files of claims that ended at least a week ago. A file is kept if it
-// contains a newer claim that the index does not have yet. See docs/tree.md, "A claim".
+// contains a newer claim that is not in the index yet. See docs/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {
@@ -320,8 +320,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 	return tx
 }
 
-// stands reports whether the claim's files still agree with the index on when the claim expires and whether it was
-// released.
+// stands reports whether the claim's files still agree with the index about the claim's expiry and release.
 func (cs *Claims) stands(c *claim.Row) bool {
 	data, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	if err != nil {

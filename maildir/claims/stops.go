@@ -11,7 +11,7 @@ import (
 
 // Stop records that claims blocked an agent's work at a certain moment. It lists only the claims that are still live.
 type Stop struct {
-	Project string          `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string          `json:"project,omitempty"` // the project's slug; set only in a list of all projects
 	Agent   string          `json:"agent"`             // "" if unknown
 	Doing   string          `json:"doing"`             // as in claim.Stopped
 	At      time.Time       `json:"at"`

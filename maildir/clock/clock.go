@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// setBack is how far the machine's clock may be set back before ids and times go back with it. Corrections from time
-// servers are only a few seconds.
+// setBack is how far the machine's clock may be set back before ids and times follow it. Time servers correct a clock
+// by only a few seconds.
 const setBack = time.Minute
 
 // Clock creates ids and creation times. Within a process, both strictly increase while the machine's clock runs, stops,
@@ -71,8 +71,8 @@ var idForm = lazy.Regexp(`msg_[0-9]{8}_[0-9a-f]{16}`)
 // contains no id.
 func FindID(text string) string { return idForm().FindString(strings.ToLower(text)) }
 
-// Time returns the current time for comparisons with creation times. It is before all later creation times and, unless
-// the machine's clock is set back, not before any earlier one.
+// Time returns the current time for comparisons with creation times. Unless the machine's clock is set back by more
+// than setBack, the result is earlier than every later creation time and not earlier than any previous one.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Clock) reading() time.Time {
 	return c.last
 }
 
-// Sleep waits for d. If ctx ends first, Sleep returns ctx's cause.
+// Sleep waits for d. If ctx is done first, Sleep returns ctx's cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -18,17 +18,18 @@ import (
 
 // Link is the result of linking a folder to a project.
 type Link struct {
-	Folder   string // the top of the folder's working tree, or the folder itself if it is in none
+	Folder   string // the top of the folder's working tree, or the folder itself if it is not in one
 	Slug     string // slug of the project
 	HumanKey string // the project's own folder
 	Moved    string // the project's former folder, which no longer exists; "" if the new folder was only added
-	Hidden   string // name of the folder's own project, which it no longer identifies; "" for none
+	Hidden   string // name of the folder's own project, which the folder no longer identifies; "" if it had none
 }
 
-// Link makes a folder identify a project, in addition to the project's own folder. If the project's own folder no
-// longer exists, the linked folder replaces it, unless the linked folder has its own project. If name is "", the
-// project is found by the first commit of the folder's repository. Link returns ErrNotFound and ErrInvalid for the
-// project or the folder, ErrConflict if several projects match or the folder is already linked, and ErrUnavailable.
+// Link maps a folder to a project, so that both this folder and the project's own folder identify the project. If the
+// project's own folder no longer exists, the linked folder replaces it, unless the linked folder has its own project.
+// If name is "", the project is found by the first commit of the folder's repository. Link returns ErrNotFound and
+// ErrInvalid for the project or the folder, ErrConflict if several projects match or the folder is already linked, and
+// ErrUnavailable.
 func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	folder, err := s.linkable(dir)
 	if err != nil {
@@ -60,8 +61,8 @@ func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	return l, err
 }
 
-// Unlink removes the lines about a folder from the map of folders, both those that a user added and those that the
-// program added. It returns ErrNotFound if there are none, and ErrUnavailable.
+// Unlink removes all lines about a folder from the map of folders, whether a user or the program added them. It returns
+// ErrNotFound if there are no such lines, and ErrUnavailable.
 func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	if folder, err = Top(dir); err != nil {
 		return "", err
@@ -89,7 +90,8 @@ func (s *Codebases) Unlink(dir string) (folder string, err error) {
 }
 
 // linkable returns the folder to link: the top of the working tree that contains dir, which may be a linked worktree,
-// or dir itself. It returns ErrNotFound if dir is not a folder, and ErrInvalid if the folder cannot be a code base.
+// or dir itself if it is not in one. It returns ErrNotFound if dir is not a folder, and ErrInvalid if the folder cannot
+// be a code base.
 func (s *Codebases) linkable(dir string) (string, error) {
 	fi, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.IsDir() {
@@ -114,9 +116,9 @@ func (s *Codebases) linkable(dir string) (string, error) {
 
 // target returns the project to link a folder to. If a name is given, that is the project with that slug or path, or
 // the only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit
-// as the folder's. target prefers a project whose folder no longer exists, then one with another clone of the same
-// repository, then one whose repository has another remote. It returns ErrNotFound, and ErrConflict if several projects
-// match.
+// as the folder's. target first looks for a project whose folder no longer exists, then for a project with another
+// clone of the same repository, and then for a project whose repository has a different remote. It returns ErrNotFound,
+// and ErrConflict if several projects match.
 func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail, error) {
 	if name != "" {
 		return s.called(ctx, name)

@@ -45,8 +45,8 @@ func New(store *core.Store, projects Projects) *Codebases {
 // Of returns the code base of a project.
 func (s *Codebases) Of(c *core.Mail) *Codebase { return &Codebase{all: s, mail: c} }
 
-// Top returns the top of the working tree that contains dir, or dir itself if it is in none, without symbolic links.
-// The working tree may be a linked worktree. Top returns ErrUnavailable for a machine fault.
+// Top returns the top of the working tree that contains dir, or dir itself if it is not in a working tree. It resolves
+// symbolic links. The working tree may be a linked worktree. Top returns ErrUnavailable for a machine fault.
 func Top(dir string) (string, error) {
 	real, err := repo.WithoutLinks(filepath.Clean(dir))
 	if err != nil {
@@ -110,9 +110,9 @@ func (s *Codebases) Refuse(path string) error {
 	return nil
 }
 
-// FindClone looks for an existing project with another clone of the repository in a new project's folder. If there is
-// one, FindClone writes the new folder to the map of folders and returns the existing project's slug. Otherwise it
-// returns "". It returns ErrUnavailable if the map or a folder cannot be used. See folders.Finder.
+// FindClone looks for an existing project whose folder contains another clone of the repository in a new project's
+// folder. If it finds one, it adds the new folder to the map of folders and returns the existing project's slug.
+// Otherwise it returns "". It returns ErrUnavailable if the map or a folder cannot be used. See folders.Finder.
 func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug string, err error) {
 	if m.Rule != storedir.New || m.Place.Top == "" || m.HumanKey != m.Place.Top || s.store.Scope.PerPath {
 		return "", nil
@@ -150,8 +150,8 @@ type relative struct {
 	gone bool // the project's folder no longer exists
 }
 
-// relatives returns the relatives of a project, oldest first, according to the map of folders. It returns none if the
-// map cannot be read. It omits a clone that has its own project, because a user must have wanted a separate project.
+// relatives returns the relatives of a project, oldest first, according to the map of folders. If the map cannot be
+// read, it returns nil. It omits a clone that has its own project, because a user must have wanted a separate project.
 func (s *Codebases) relatives(of *core.Mail) (all []relative) {
 	m, err := s.store.Folders.Load()
 	if err != nil {

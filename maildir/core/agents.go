@@ -92,8 +92,8 @@ type lastSeen struct {
 	written bool
 }
 
-// KeepNotes writes to disk which notices the agents have received and, at most once a second, when each agent was
-// last active. When ctx ends, KeepNotes writes what is still unwritten and returns.
+// KeepNotes writes to disk which notices the agents have received and, at most once a second, when each agent was last
+// active. When ctx is done, KeepNotes writes any remaining records and returns.
 func (c *Mail) KeepNotes(ctx context.Context) {
 	sighted := c.seenChanged // nil for one second after each write, to limit the rate of writes
 	var rested <-chan time.Time

@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Root string // absolute path; created if it is missing
 
-	// OpenIndex opens the index. It is called after Open has taken the lock and has removed the leftovers of a crash
+	// OpenIndex opens the index. It is called after Open has acquired the lock and has removed the leftovers of a crash
 	// from the trees. The argument trees contains the trees by slug. OpenIndex may fill a new index from them
 	// immediately; maildir.Open reconciles the index in any case. The caller must close the index after closing the
 	// store.

@@ -19,8 +19,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Mail contains what all operations on a project share: the tree, the agents, the files of new messages and marks,
-// and the refusals of unknown names. It implements no operations of its own. It is safe for concurrent use.
+// Mail contains the state and helpers that all operations on a project share: the tree, the agents, the planning of
+// message files and marks, and the errors for unknown names. It implements no operations of its own. It is safe for
+// concurrent use.
 type Mail struct {
 	*store.Keeper
 	Store   *Store
@@ -41,8 +42,8 @@ type Mail struct {
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the object that the keeper reports
-// to. It returns fs.ErrNotExist if the repo folder does not exist, any refusal from projectformat.Refuse, and machine
-// faults. If Open returns a refusal, it has changed nothing.
+// to. It returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, and machine
+// faults. If Open returns an error from Refuse, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -105,8 +106,8 @@ func (c *Mail) Gone() <-chan struct{} { return c.removed }
 // Name returns the project's name for use in a sentence.
 func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
-// Act writes an agent's operation. It returns ErrConflict for an agent of another machine, unless the caller is a user.
-// It returns ErrNotFound if the project is removed in the meantime, any error from Refused, and the writer's errors.
+// Act writes an agent's operation. It returns ErrConflict if the agent belongs to another machine, unless the caller is
+// a user. It returns ErrNotFound if the project is removed in the meantime, and any error from Refused or the writer.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is like Act, but for an operation whose agent is not known until its plan sets it.
@@ -145,8 +146,8 @@ func (c *Mail) IsRemoved() bool {
 	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(fi, c.folder)
 }
 
-// WasRemoved returns the error for a call during which the project ended, either because its folder was removed or
-// because the server had to stop using it (Refused).
+// WasRemoved returns the error for a call that failed because the project ended during the call. Either the project's
+// folder was removed, or the server had to stop using the project (Refused).
 func (c *Mail) WasRemoved() error {
 	if err := c.Refused(); err != nil {
 		return err

@@ -1,12 +1,12 @@
-// Package core contains what every operation of the domain needs: a project's mail and agents, and what the projects
-// of a store share. It implements no operations of its own.
+// Package core contains the state and helpers that every operation of the domain needs, both for one project's mail and
+// for all projects of a store. It implements no operations of its own.
 //
 //	core.go      Mail: one project's mail; which callers may act, and whether the project was removed
-//	store.go     Store: what the projects of a store share
+//	store.go     Store: the state that all projects of a store share
 //	config.go    how to open a store
 //	agents.go    which agents exist, when they were last seen, and to which machine they belong
 //	party.go     what a sender or recipient is: an agent here, an agent of another project, or an email address
-//	refusals.go  refusals of unknown names, which list the names that exist
+//	refusals.go  errors for unknown names, which list the names that exist
 //	ids.go       shortened ids, and messages by their ids
 //	message.go   the files of a new message
 //	marks.go     the marks of deliveries

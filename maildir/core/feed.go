@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// feed wakes callers that are waiting for changes, but does not deliver the changes. Callers read the changes after a
-// mark from the index, so a slow reader misses nothing.
+// feed wakes callers that are waiting for changes, but does not deliver the changes. Each caller remembers its position
+// and reads all later changes from the index, so a slow caller misses nothing.
 type feed struct {
 	mu     sync.Mutex
 	all    chan struct{}

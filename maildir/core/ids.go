@@ -15,7 +15,7 @@ import (
 // MinShort is the minimum length of a shortened id. The limit reduces the risk that a typo matches a message.
 const MinShort = 4
 
-// FullID is like maildir.Project.FullID, but its refusals refer to the given field. If slug is "", it searches all
+// FullID is like maildir.Project.FullID, but its errors refer to the given field. If slug is "", it searches all
 // projects.
 func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, short string) (string, error) {
 	threads, err := s.Index.Names(ctx, slug, format.KindOther, short, 1)
@@ -63,7 +63,7 @@ func OneID(field refusal.Field, short string, found []string) (string, error) {
 	}
 }
 
-// IDPrefixes returns the id prefixes that short may be an abbreviation of.
+// IDPrefixes returns the prefixes of full ids that short may abbreviate.
 func IDPrefixes(short string, now time.Time) []string {
 	const made = "msg_"
 	if !format.ValidID(short) {
@@ -79,8 +79,8 @@ func IDPrefixes(short string, now time.Time) []string {
 	return all
 }
 
-// HeadNamed returns the message with the given id, without the body. It returns ErrNotFound, which refers to the
-// given field, if there is no such message.
+// HeadNamed returns the message with the given id, without the body. If there is no such message, it returns an
+// ErrNotFound that refers to the given field.
 func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*index.MessageRow, error) {
 	id = c.Store.Domains.IDNamed(id)
 	m, err := c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MailboxAt returns the mail of the project, and the agent, that receive email for a local part. See
-// maildir.Store.MailboxAt.
+// MailboxAt finds the mailbox for the local part of an email address. It returns the project's mail and the agent's
+// name. See maildir.Store.MailboxAt.
 func (s *Store) MailboxAt(ctx context.Context, local string) (c *Mail, agent string, err error) {
 	slugs, err := s.Owners.ProjectsOf(local)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Marking selects deliveries of one agent, and the marks that they get.
+// Marking specifies the marks to set on selected deliveries of one agent.
 type Marking struct {
 	Verb string // "read", "acknowledge" or "archive"; the last two also mark as read
 	IDs  []string
@@ -36,8 +36,8 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery does not have yet; at is their time. It returns any error from FreeFor.
-// If the index has a mark that no longer exists, it returns Group.Behind's error.
+// PlanMarks plans the marks that a delivery does not have yet; at is their time. It returns any error from FreeFor. If
+// the index contains a mark that no longer exists, it returns Group.Behind's error.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string
@@ -75,7 +75,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	return nil
 }
 
-// FreeFor returns nil if there is no file at path. If there is a mark that the index does not have yet, it returns
+// FreeFor returns nil if there is no file at path. If there is a mark that is not in the index yet, it returns
 // Group.Behind's error. If there is anything else, such as a folder or an invalid mark, it returns ErrConflict.
 func (c *Mail) FreeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)

@@ -144,7 +144,7 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 }
 
 // NeedRoom returns refusal.MailboxFull if one of the named mailboxes has no room for another unread message. The
-// function coming returns the number of messages in a folder that the current group is about to write. For agents of
+// function coming returns the number of messages that the current group is about to write to a folder. For agents of
 // other projects, NeedRoom does not count such messages.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {

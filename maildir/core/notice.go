@@ -17,7 +17,7 @@ type Notice struct {
 	Subject  string
 	Body     string
 	Thread   string   // "": a new thread
-	Resolved []string // ids of earlier messages from Postmaster that this one replaces, and that are marked as read
+	Resolved []string // ids of Postmaster's earlier messages that this notice replaces; they are marked as read
 	Answers  string   // id of the message that the notice is about; "": none
 
 	Boundless bool // the notice does not count toward MostNotices

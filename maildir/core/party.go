@@ -46,7 +46,7 @@ func (s *Store) PartyOf(party string) Party {
 	return Party{Name: party[:at], Project: in}
 }
 
-// IsElsewhere reports whether a name that belongs to no agent is an email address at another domain.
+// IsElsewhere reports whether name is an email address at another domain, and not at this machine or an IP address.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()
@@ -229,8 +229,8 @@ func (c *Mail) NeedParty(ctx context.Context, field refusal.Field, party string)
 	return nil, e
 }
 
-// noProject returns the refusal for a party in a project that is not open. The refusal lists the party's possible
-// addresses in projects with similar names.
+// noProject returns the error for a party in a project that is not open. The error lists the party's possible addresses
+// in projects with similar names.
 func (c *Mail) noProject(field refusal.Field, party string, p Party) error {
 	if err := c.Store.Projects.LeftOut()[p.Project]; err != nil {
 		return &refusal.Error{

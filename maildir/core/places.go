@@ -16,8 +16,8 @@ func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.ProjectNames, Folders: s.Folders.Load}
 }
 
-// ProjectNames returns the names of the open projects, and of those that could not be opened. If the latter were
-// missing, a call could create a second project for the same path.
+// ProjectNames returns the names of all projects, including projects that could not be opened. Without these, a call
+// could create a second project for the same path.
 func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})
@@ -47,8 +47,8 @@ type places struct {
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, except for linked
-// worktrees. Changes to the code base may be noticed up to placesFresh late. It returns ErrUnavailable if the folders
-// cannot be read.
+// worktrees. The result may be out of date by up to placesFresh. Places returns ErrUnavailable if the folders cannot be
+// read.
 func (s *Store) Places() (repo.Folders, error) {
 	now, err := s.Folders.Load()
 	if err != nil {

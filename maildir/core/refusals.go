@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MaxListed is the maximum number of names that a refusal lists in full. If there are more names, a refusal lists
-// only the most similar ones.
+// MaxListed is the maximum number of names that an error lists in full. If there are more names, an error lists only
+// the most similar ones.
 const MaxListed = 20
 
 // Few returns names if there are few enough to list all of them, and nil otherwise.
@@ -24,8 +24,8 @@ func Few(names []string) []string {
 	return names
 }
 
-// UnknownAgent returns the refusal for names that no agent has. The refusal lists similar names or, if there are
-// none, the projects that have an agent named names[0].
+// UnknownAgent returns the error for names that do not belong to any agent. The error lists similar names. If there are
+// no similar names, it lists the projects that have an agent named names[0].
 func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...string) error {
 	e, err := c.NoAgent(field, names)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Mail) UnknownAgent(ctx context.Context, field refusal.Field, names ...s
 	return e
 }
 
-// AddAgents adds hints to the refusal of the given names: all agents, and the agents with similar names.
+// AddAgents adds hints to the error for the given names: all agents, and the agents with similar names.
 func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) error {
 	rows, err := c.Store.Index.Agents(ctx, c.Slug)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Mail) AddAgents(ctx context.Context, e *refusal.Error, names []string) 
 }
 
 // NoAgent is like UnknownAgent, but for callers that must not learn other names. It returns an error if some files
-// cannot currently be read, and ErrInvalid if a name is an address that is not possible at another domain.
+// cannot currently be read, and ErrInvalid if a name contains an @ but cannot be an address at another domain.
 func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, error) {
 	if err := c.Sure(); err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 	return e
 }
 
-// addressFault returns the reason why an address is not possible at another domain, or nil if it is possible. The
-// error is a sentence without the final period.
+// addressFault returns the reason why the given text cannot be an email address at another domain, or nil if it can.
+// The error is a sentence without the final period.
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
@@ -118,9 +118,9 @@ func meansEverybody(name string) bool {
 	return slices.Contains(everybody, strings.TrimPrefix(strings.ToLower(name), "@"))
 }
 
-// NoBroadcast returns the refusal for a name such as "all" or "everyone" that no agent has. The refusal lists the
-// agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if there is no
-// other agent.
+// NoBroadcast returns the error for a name such as "all" or "everyone" that does not belong to any agent. The error
+// lists the agents that the sender can write to. NoBroadcast returns nil if none of the names is such a word, or if
+// there are no other agents.
 func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) error {
 	i := slices.IndexFunc(unknown, meansEverybody)
 	if i < 0 {
@@ -149,8 +149,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 	}
 }
 
-// NoMessage returns the refusal for a message id that the project does not have. The refusal lists the projects that
-// have the message, or otherwise similar ids.
+// NoMessage returns the error for a message id that does not exist in the project. The error lists the projects that
+// have the message. If there are none, it lists similar ids.
 func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c *Mail) NoMessage(ctx context.Context, field refusal.Field, id string) er
 	})
 }
 
-// NoThread returns the refusal for a thread id that the project does not have.
+// NoThread returns the error for a thread id that does not exist in the project.
 func (c *Mail) NoThread(ctx context.Context, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -193,8 +193,8 @@ func (c *Mail) NoThread(ctx context.Context, id string) error {
 	})
 }
 
-// NoMention returns the refusal for a name that is neither an agent, a message, a thread nor a path of the project.
-// The refusal contains the same hints as that of NoMessage.
+// NoMention returns the error for a name that is not an agent, a message, a thread or a path of the project. It
+// contains the same hints as the error from NoMessage.
 func (c *Mail) NoMention(ctx context.Context, name string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -208,8 +208,8 @@ func (c *Mail) NoMention(ctx context.Context, name string) error {
 	})
 }
 
-// missing adds hints to the refusal of a message's or thread's id: the projects that have the id, or otherwise
-// similar ids.
+// missing adds hints to the error for an unknown message or thread id: the projects that have the id or, if there are
+// none, similar ids.
 func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) error {
 	name := e.Name
 	if within := clock.FindID(name); within != "" && kind == format.KindCanonical && within != name {
@@ -229,7 +229,7 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	}
 	begins := []int{3}
 	if kind == format.KindCanonical {
-		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of a day begin alike
+		begins = []int{len(name), len(name) * 3 / 4, len(name) / 2} // all ids of one day begin with the same characters
 	}
 	for i := 0; i < len(begins) && len(e.In)+len(e.Near) == 0; i++ {
 		names, err := c.Store.Index.Names(ctx, c.Slug, kind, format.Cut(name, begins[i]), 100)
@@ -241,8 +241,8 @@ func (c *Mail) missing(ctx context.Context, kind format.Kind, e *refusal.Error) 
 	return e
 }
 
-// NoDelivery returns the refusal for a message id that is not in an agent's inbox. The refusal says whether the
-// message does not exist, or is in another project, in the agent's own outbox, or only in other agents' inboxes.
+// NoDelivery returns the error for a message id that is not in an agent's inbox. The error says whether the message
+// does not exist, or is in another project, in the agent's own outbox, or only in other agents' inboxes.
 func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	if err := c.Sure(); err != nil {
 		return err
@@ -271,7 +271,7 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 	return e
 }
 
-// sayReceipts describes what the first recipients of a message have done with it.
+// sayReceipts describes the delivery state of a message for each of the first MaxListed recipients.
 func (c *Mail) sayReceipts(receipts []index.Receipt) string {
 	var said []string
 	for i, r := range receipts {

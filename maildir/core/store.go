@@ -31,7 +31,7 @@ type OpenProjects interface {
 	LeftOut() map[string]error // why projects could not be opened, by slug
 }
 
-// Store contains what the projects of a store share. It is safe for concurrent use.
+// Store contains the state that all projects of a store share. It is safe for concurrent use.
 type Store struct {
 	Config
 	Index    index.Index
@@ -49,15 +49,15 @@ type Store struct {
 	Clock    *clock.Clock
 	Opened   time.Time // the time when the store was opened, earlier than any message that this server sends
 	Projects OpenProjects
-	// Crossing reports whether the message with the given id, from project from, is still waiting to be delivered to
-	// project to. maildir.Open sets it.
+	// Crossing reports whether the message with the given id is still waiting to be delivered from one project to
+	// another. maildir.Open sets it.
 	Crossing func(from, id, to string) bool
 
 	places places
 
 	stopMu      sync.Mutex
 	stopBy      time.Time       // the time passed to Stop; zero if Stop was not called
-	Stopping    context.Context // ends when Stop or Close is called
+	Stopping    context.Context // canceled when Stop or Close is called
 	endStopping context.CancelFunc
 }
 
@@ -83,8 +83,7 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records that the program must end by the given time, which TimeLeft and StopsBy use. It ends the context
-// Stopping.
+// Stop records the time by which the program must end, for TimeLeft and StopsBy, and cancels the context Stopping.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at
@@ -92,7 +91,7 @@ func (s *Store) Stop(at time.Time) {
 	s.endStopping()
 }
 
-// Close ends Stopping.
+// Close cancels the context Stopping.
 func (s *Store) Close() { s.endStopping() }
 
 // StopsBy returns the time passed to Stop, or zero if Stop was not called.
@@ -102,7 +101,7 @@ func (s *Store) StopsBy() time.Time {
 	return s.stopBy
 }
 
-// TimeLeft returns the time that is left until the time passed to Stop. It returns an hour if Stop was not called.
+// TimeLeft returns the time remaining until the time passed to Stop. It returns an hour if Stop was not called.
 func (s *Store) TimeLeft() time.Duration {
 	if at := s.StopsBy(); !at.IsZero() {
 		return time.Until(at)
@@ -149,7 +148,7 @@ type Caller struct {
 // NoOwner is the owner of an agent whose entry in owners.json is negative. Only root may use such an agent.
 const NoOwner = -1
 
-// Owns reports whether the caller may use what the OS user owner owns.
+// Owns reports whether the caller may use mailboxes that belong to the OS user with the uid owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
 // projectsWith returns the names, for use in a sentence, of the first projects that have the given agent, thread or

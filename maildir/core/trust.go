@@ -14,8 +14,8 @@ import (
 )
 
 // Verified reports whether the seal of m is valid and comes from a trusted key or the store's own key. If so, it also
-// returns who vouches for m. A message that was written or edited by hand, or sealed with an untrusted key, is not
-// verified.
+// returns the party that vouches for m. A message that was written or edited by hand, or sealed with an untrusted key,
+// is not verified.
 func (s *Store) Verified(m *format.Message) (keys.Voucher, bool) { return s.Keys.Verified(m) }
 
 // VerifiedIn is like Verified, but for a message in the index. A message is not verified if this server sealed it for

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Carrier carries the messages of a store between its projects. It is safe for concurrent use.
+// Carrier delivers messages from one project of a store to another. It is safe for concurrent use.
 type Carrier struct {
 	store *core.Store
 	bell  chan struct{} // wakes Run
@@ -23,7 +23,7 @@ type Carrier struct {
 	doubt map[string]bool          // ids of messages whose last Change may still take effect
 	later map[string]bool          // ids of messages whose outcome is unknown until the next start: see failed
 
-	keeping int             // number of Keep calls that are not done yet
+	keeping int             // number of Keep calls whose done function has not been called yet
 	kept    map[string]bool // paths of finished items that are removed when Keep ends
 }
 
@@ -58,8 +58,8 @@ func (c *Carrier) Waits(from *core.Mail, m *format.Message) []string {
 	return slices.DeleteFunc(c.Targets(m), func(to string) bool { return !c.IsWaiting(from.Slug, m.ID, to) })
 }
 
-// hold waits until no other goroutine is carrying a message, and reserves the message for the caller. The caller must
-// then call release. hold returns ctx's error.
+// hold waits until no other goroutine is carrying a message, and then reserves the message for the caller. The caller
+// must call release afterwards. If ctx is canceled first, hold returns ctx's error.
 func (c *Carrier) hold(ctx context.Context, id string) (release func(), err error) {
 	for {
 		c.mu.Lock()
@@ -126,8 +126,8 @@ func seen(from *core.Mail, slug string, names []string) (all []string) {
 	return all
 }
 
-// carryAll carries a message to several projects concurrently. The caller must hold the message. carryAll returns the
-// projects that the message has not reached.
+// carryAll carries a message to several projects concurrently. The caller must have reserved the message with hold.
+// carryAll returns the projects that the message has not reached.
 func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to []string, has presence) (queued []string) {
 	errs := make([]error, len(to))
 	var all sync.WaitGroup
@@ -163,7 +163,8 @@ func (c *Carrier) failed(id string, err error) {
 type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 
 // carry writes or removes a message's copies in another project, so that this project agrees with the sender's tree,
-// and then removes the item. The caller must hold the message. If carry returns an error, the item remains.
+// and then removes the item. The caller must have reserved the message with hold. If carry returns an error, the item
+// remains.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
 	f := c.itemsOf(from.Slug)
 	i, err := f.loadItem(name(id, to))
@@ -225,8 +226,8 @@ func (c *Carrier) step(name string) {
 
 var errNotOpen = errors.New("the project is not open")
 
-// hasNow is the presence function for a message that was just sent. It returns true, unless the outcome of a Change
-// of the message is in doubt. In that case, it calls hasFor.
+// hasNow is the presence function for a message that was just sent. It returns true, unless an earlier Change of the
+// message may still take effect. In that case, it calls hasFor.
 func (c *Carrier) hasNow(ctx context.Context, from *core.Mail, i *Item) (bool, error) {
 	c.mu.Lock()
 	doubt := c.doubt[i.Message]
@@ -283,13 +284,13 @@ func (c *Carrier) needAbsent(g *writer.Group, i *Item) error {
 	return nil
 }
 
-// errAway means that a branch other than the mail's is checked out in the sender's tree.
+// errAway means that the branch of the mail is not checked out in the sender's tree.
 var errAway = errors.New("another branch is checked out")
 
-// Change calls do, an operation that removes or restores m, a message that an agent of the project "from" sent. If do
-// succeeds, Change then removes or restores the copies in the other projects. It returns the projects that do not agree
-// with the sender's tree yet. m must list all of its bcc recipients. Change returns errors from do and ctx's error. If
-// the items cannot be written, it returns that error and does not call do.
+// Change calls do, an operation that removes or restores the message m in its sender's project, "from". If do succeeds,
+// Change then removes or restores the copies in the other projects. It returns the projects that do not agree with the
+// sender's tree yet. m must list all of its bcc recipients. Change returns any error from do or ctx. If the items
+// cannot be written, it returns that error and does not call do.
 func (c *Carrier) Change(ctx context.Context, from *core.Mail, m *format.Message, do func() error) (queued []string, err error) {
 	to := c.Targets(m)
 	if len(to) == 0 {

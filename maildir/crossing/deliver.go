@@ -83,8 +83,8 @@ func attachments(from, to *core.Mail, m *format.Message) (files []attachment.Fil
 	return files, nil
 }
 
-// takersOf returns the recipients of a message that are agents of the receiving project, and those that are no longer
-// agents there.
+// takersOf divides a message's recipients in the receiving project into takers, which are agents there, and gone, which
+// are no longer agents.
 func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, gone []string, err error) {
 	for _, name := range m.Recipients() {
 		if !core.IsAgent(name) {

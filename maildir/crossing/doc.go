@@ -4,11 +4,11 @@
 // next to the tree of the sender's project. The folder is not in the tree, so neither Git nor another machine can add
 // an Item, and `git clean` cannot remove one. The file is signed with the store's key (package signed).
 //
-// An Item does not say what to do. It only says that another project may not agree with the sender's tree about a
-// message yet. The sender's tree decides: the other project must have copies of the message if and only if the
-// sender's tree has the message. An Item is durable before the operation that changes the sender's tree, and is
-// removed after both trees agree. So even if the server is killed at any point, the next server finds every message
-// that still has to be carried:
+// An Item does not specify an action. It only records that another project may not agree with the sender's tree about a
+// message yet. The sender's tree decides: the other project must have copies of the message if and only if the sender's
+// tree has the message. An Item is durable before the operation that changes the sender's tree, and is removed after
+// both trees agree. Therefore, even if the server is killed at any point, the next server finds every message that
+// still has to be carried:
 //
 //   - If the operation was not durable yet, the tree does not have the message, and the Item is removed.
 //   - Otherwise, the tree has the message, and the copies are written unless the other project already has them.

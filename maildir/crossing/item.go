@@ -102,7 +102,7 @@ func (f *folder) listItems() (all []string, err error) {
 	return all, tree.IgnoreGone(err)
 }
 
-// removeItem durably removes an item. It returns nil if there is none.
+// removeItem durably removes an item. It returns nil if the item does not exist.
 func (f *folder) removeItem(id, to string) error {
 	err := os.Remove(f.fileOf(id, to))
 	if errors.Is(err, fs.ErrNotExist) {

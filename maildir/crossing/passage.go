@@ -25,8 +25,8 @@ type Passage struct {
 // Begin returns the Passage of a message that an agent of the given project sends.
 func (c *Carrier) Begin(from *core.Mail) *Passage { return &Passage{c: c, from: from} }
 
-// Reset durably removes the items that an earlier call of the operation's plan wrote. The plan calls Reset first,
-// because the operation did not write anything else that the earlier call planned.
+// Reset durably removes the items that an earlier call of the operation's plan wrote. The plan calls Reset first.
+// Nothing else that the earlier call planned was written, so these items are obsolete.
 func (p *Passage) Reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,9 +16,8 @@ const (
 	mostRest  = 2 * time.Minute
 )
 
-// Tidy removes the temporary files that a crash left behind while items were being written. Call Tidy before the
-// first message is sent, because it cannot distinguish these files from those of items that are being written. It
-// logs errors.
+// Tidy removes the temporary files that a crash left behind while items were being written. Call Tidy before the first
+// message is sent, because it cannot distinguish these files from items that are being written. It logs errors.
 func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {
@@ -27,7 +26,7 @@ func (c *Carrier) Tidy() {
 	}
 }
 
-// Run carries the waiting messages until ctx ends. It tries at once and after each Poke. Poke is called when a
+// Run carries the waiting messages until ctx is done. It tries immediately and after each Poke. Poke is called when a
 // project is opened or a message could not be carried. While messages are still waiting, Run retries at increasing
 // intervals.
 func (c *Carrier) Run(ctx context.Context) {
@@ -50,7 +49,7 @@ func (c *Carrier) Run(ctx context.Context) {
 }
 
 // round tries to carry all waiting messages. It returns the number of items that are still waiting. If a project is
-// unavailable, the round skips the other items for that project, because each would wait for the disk again.
+// unavailable, the round skips the other items for that project, because each item would wait for the disk again.
 func (c *Carrier) round(ctx context.Context) (left int) {
 	unavailable := map[string]bool{} // slugs of unavailable projects
 	for _, from := range c.store.Projects.Mails() {

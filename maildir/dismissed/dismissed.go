@@ -15,8 +15,8 @@ import (
 // Keys contains keys that identify diagnostics.
 type Keys []string
 
-// Read returns the keys of the diagnostics that an agent has dismissed. It returns none if the file is missing or
-// invalid, or if something else is in its place, and an error for a machine fault.
+// Read returns the keys of the diagnostics that an agent has dismissed. If the file is missing or cannot be used, Read
+// returns nil. It returns an error only for a machine fault.
 func Read(t *tree.Tree, agent string) (Keys, error) {
 	data, _, err := t.Read(file(agent), format.MaxSmall)
 	switch tree.FaultOf(err) {

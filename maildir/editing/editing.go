@@ -1,5 +1,5 @@
 // Package editing remembers which agents of a project edited which files of its code base. It learns about edits only
-// from the clients' hooks, so it misses edits by shell commands. A restart of the server clears all of this.
+// from the clients' hooks, so it misses edits by shell commands. All records are lost when the server restarts.
 package editing
 
 import (
@@ -33,7 +33,7 @@ type Edit struct {
 	At   time.Time
 }
 
-// Meeting tells an agent that another agent has edited the same file.
+// Meeting is a notice to an agent that another agent has edited the same file.
 type Meeting struct {
 	Other string
 	Edit                // the other agent's edit
@@ -125,7 +125,7 @@ func (e *Edits) editorsOf(disk string, now time.Time) map[string]at {
 	return editors
 }
 
-// forgetHalf drops half of the files, starting with those whose last edit is the oldest.
+// forgetHalf drops the half of the files that were edited least recently.
 func (e *Edits) forgetHalf() {
 	newest := map[string]time.Time{}
 	for disk, editors := range e.files {
@@ -153,7 +153,7 @@ func (e *Edits) Meetings(agent string) []Meeting {
 	return all
 }
 
-// Last returns the agent's newest edit. ok is false if none is known.
+// Last returns the agent's newest edit. ok is false if no edit is known.
 func (e *Edits) Last(agent string) (edit Edit, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -25,8 +25,8 @@ type Project struct{ Slug, Folder string }
 // there is no such project.
 type Found struct {
 	Clone Line      // the folder's repository is another clone of this project's repository
-	Forks []Project // these projects' repositories have the same first commit, but another remote
-	Moved []Project // these projects' folders no longer exist, and their repositories had the same first commit
+	Forks []Project // projects whose repositories have the same first commit but a different remote
+	Moved []Project // projects whose folders no longer exist and whose repositories had the same first commit
 }
 
 // Finder looks for other clones of a repository. It is safe for concurrent use.
@@ -129,8 +129,8 @@ func (f *Finder) search(known *Map) *search {
 	return &search{known: known, patience: cmp.Or(f.Patience, Patience)}
 }
 
-// likelyFirst returns the projects, starting with those whose repository has the given remote. A slow repository then
-// delays only less likely matches.
+// likelyFirst reorders the projects so that projects whose repository has the given remote come first. A slow
+// repository then delays only less likely matches.
 func likelyFirst(projects []Project, remote string) []Project {
 	var likely, others []Project
 	for _, p := range projects {
@@ -145,8 +145,8 @@ func likelyFirst(projects []Project, remote string) []Project {
 }
 
 // repositoryOf returns the repository of a project's folder. If the folder no longer exists, it returns the map's entry
-// for the repository, and gone is true. It returns the zero Repository if there is none, and an error only for a
-// machine fault.
+// for the repository, and gone is true. It returns the zero Repository if no repository is found, and an error only for
+// a machine fault.
 func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
 	if _, err := os.Stat(p.Folder); errors.Is(err, fs.ErrNotExist) {
 		r, _ = s.known.RepositoryAround(p.Folder)
@@ -205,8 +205,8 @@ func (m *Map) IsStill(l Line) (bool, error) {
 }
 
 // remoteOf returns the remote of the working tree with the given top, in the form that Remote returns. If the remote is
-// a path on this machine and the repository there has its own remote, remoteOf returns the latter. If there is no
-// remote, it returns top. It returns an error only for a machine fault.
+// a path on this machine and the repository there has its own remote, remoteOf returns that repository's remote. If
+// there is no remote, it returns top. It returns an error only for a machine fault.
 func remoteOf(top string) (string, error) {
 	address, err := repo.RemoteURL(top)
 	if err != nil || address == "" {

@@ -1,6 +1,6 @@
 // Package foreign reads headers that users and other programs write above text: YAML between --- lines, as in note
-// editors, and TOML between +++ lines, as in other mail systems and site generators. It does not depend on mail:
-// package format defines what the keys mean.
+// editors, and TOML between +++ lines, as in other mail systems and site generators. It is independent of mail: package
+// format defines what the keys mean.
 package foreign
 
 import (

@@ -73,7 +73,7 @@ func bomb(n int) string {
 }
 
 // TestRefuses checks that a header is refused if it exceeds the limits or could represent more than its literal text.
-// It also checks that the refusal contains a line number and quotes none of the header's text.
+// It also checks that the error contains a line number and does not quote the header.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestCanonical checks that Canonical does not change what a file means, and that applying it twice changes nothing
-// more.
+// TestCanonical checks that Canonical does not change the meaning of a file, and that a second call changes nothing.
 func TestCanonical(t *testing.T) {
 	t.Parallel()
 	const plain = "---json\n{\"created\":\"2025-01-02T04:04:05+01:00\", \"x\": {\"a\": [1,  2]},\n\"to\":[\"B\"],\n\n\"from\":\"A\",\"id\":\"m\"}\n---\n# Hi\n\ntext"

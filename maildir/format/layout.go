@@ -67,7 +67,7 @@ func (k Kind) Mark() bool {
 	return k == KindRead || k == KindAck || k == KindArchived || k == KindLater
 }
 
-// Place is what the path of a file in the tree says about the file.
+// Place describes a file in the tree, based only on the file's path.
 type Place struct {
 	Kind  Kind
 	Agent string // the agent whose folder contains the file; "" for other files
@@ -234,7 +234,7 @@ const (
 	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
 	NotifiedDir = RunDir + "/notified" // written by earlier versions: one file per agent in a tmux window
 	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
-	StoppedDir  = RunDir + "/stopped"  // one file for each claim that stopped an agent (package claim)
+	StoppedDir  = RunDir + "/stopped"  // one file per agent, action and claim that blocked it (package claim)
 
 	DismissedDir = RunDir + "/dismissed" // one file per agent (package dismissed)
 )

@@ -48,7 +48,7 @@ const Alternative = "alternative"
 // it.
 type Message struct {
 	ID          string
-	ThreadID    string   // "" if the message belongs to no thread
+	ThreadID    string   // "" if the message does not belong to a thread
 	Project     string   // the project's human key
 	From        string   // in the same form as To
 	To, CC, BCC []string // each is an Address in printed form: an agent's name, or local@domain

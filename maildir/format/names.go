@@ -29,8 +29,8 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns the name of a tmux window without spaces, which is the name of the window's agent, except for
-// case. It returns "" if no agent can have that name. See docs/agentmail.md, "Who is who".
+// NameOfWindow returns the name of a tmux window without spaces. Except for case, this is the name of the window's
+// agent. NameOfWindow returns "" if the result is not a valid agent name. See docs/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {

@@ -34,8 +34,8 @@ func draftKey(name string) string {
 // underscored returns a key in the spelling of a message's keys: in lower case and with underscores.
 func underscored(name string) string { return strings.ReplaceAll(strings.ToLower(name), "-", "_") }
 
-// kindOf returns a pointer to a new variable of the type that a draft key's value has, like field.of. It returns nil
-// for a key that a sender may not set.
+// kindOf returns a pointer to a new variable of the same type as a draft key's value. The possible types are those of
+// field.of. kindOf returns nil for a key that a sender may not set.
 func kindOf(key string) any {
 	switch f := fieldOf(key); {
 	case key == repeatKey:

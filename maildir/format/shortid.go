@@ -13,7 +13,7 @@ const ShortDays = 30
 // madeID matches an id that a server created: the date, followed by digits that distinguish the messages of that date.
 var madeID = lazy.Regexp(`^msg_(\d{8})_([0-9a-f]{8})[0-9a-f]{8}$`)
 
-// shortID matches the short ids that ShortID makes from madeID.
+// shortID matches the short form that ShortID returns for an id that a server created.
 var shortID = lazy.Regexp(`^(\d{8}_)?[0-9a-f]{8}$`)
 
 // IsShortID reports whether text looks like a short id of a message that a server created. See ShortID.

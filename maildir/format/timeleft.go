@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// TimeLeft formats the time that is left until something ends, rounded to minutes: "now" for less than a minute,
-// "58m", "1h", "1h 59m", and "2d 3h" for a day or more.
+// TimeLeft formats a remaining duration, rounded to minutes: "now" for less than a minute, "58m", "1h", "1h 59m", and
+// "2d 3h" for a day or more.
 func TimeLeft(d time.Duration) string {
-	d = d.Round(time.Minute) // shows a claim that was just made for an hour as 1h
+	d = d.Round(time.Minute) // so that a new one-hour claim is shown as 1h
 	hours, minutes := int(d.Hours()), int(d.Minutes())%60
 	switch {
 	case d < time.Minute:
@@ -21,7 +21,7 @@ func TimeLeft(d time.Duration) string {
 	return parts(hours/24, "d", hours%24, "h")
 }
 
-// parts formats a number of units and a number of smaller units. It omits the latter if that number is 0.
+// parts formats a number of units and a number of smaller units. It omits the smaller units if their number is 0.
 func parts(n int, unit string, rest int, smaller string) string {
 	text := fmt.Sprint(n, unit)
 	if rest > 0 {

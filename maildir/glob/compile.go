@@ -112,7 +112,7 @@ func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	return prefix, suffix
 }
 
-// checkPlace refuses an alternative that lies outside the repository.
+// checkPlace returns an error for an alternative that is outside the repository.
 func checkPlace(f string) error {
 	switch {
 	case f == "":

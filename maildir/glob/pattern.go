@@ -74,7 +74,7 @@ type element struct {
 // token matches one character or, if char is star, any number of characters.
 type token struct {
 	char  rune   // -1: star
-	class []span // if not nil, one of these characters instead of char; sorted, not adjacent, never empty
+	class []span // if not nil, the token matches these characters instead of char; sorted, not adjacent, never empty
 }
 
 // span is a range of characters that includes both ends.
@@ -188,7 +188,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	case openQ:
 		p, q = q, p
 	}
-	run, from := -1, 0 // index in p after the last repeating item; index in q at which the run after it is tried
+	run, from := -1, 0 // index in p after the last repeating item; index in q at which the run of items after it is tried
 	i := 0
 	for j := 0; j < len(q); {
 		switch {

@@ -10,8 +10,8 @@ import (
 // Log keeps the history of one tree. Only Preserve, Flush, Authored, LastDone, NamedDone and the methods of Remote
 // wait for Git.
 type Log interface {
-	// Run commits the operations and edits passed to Record and RecordEdits until ctx ends. Then it commits whatever is
-	// left, except for an unfinished import, and returns.
+	// Run commits the operations and edits passed to Record and RecordEdits until ctx is done. Then it commits
+	// everything that remains, except for an unfinished import, and returns.
 	Run(ctx context.Context) error
 
 	// StopBy announces that the program is about to end, and that the Log must finish by the given time. An import of
@@ -26,8 +26,8 @@ type Log interface {
 	Record(ops []writer.Op, done func())
 
 	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path means everything
-	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the
-	// first one, or at once if there are very many.
+	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the first
+	// one. If there are very many edits, they are committed immediately.
 	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
@@ -78,11 +78,11 @@ type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; "": on any message
 	Wants func(verb string) bool // reports whether operations with the verb are wanted
-	Most  int                    // maximum number of steps; an operation that belongs to no step counts as one
+	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
-	// Along reports whether to include an operation with the verb that is not wanted itself, but belongs to the same
-	// step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only wanted
-	// operations are included.
+	// Along reports whether an operation with the given verb, which is not wanted itself, is included if it belongs to
+	// the same step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only
+	// wanted operations are included.
 	Along func(verb string) bool
 
 	// Undone selects the operations that were undone and have not been redone since. In this case, each Done

@@ -22,7 +22,7 @@ type Query struct {
 	// opposed to edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // gets the number of examined commits and the last one's time; may be nil
+	Progress func(looked int, back time.Time) // is called with the number of examined commits and the last one's time; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
@@ -132,8 +132,9 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day that a message's path or, if it contains none, a server-created id contains. The history
-// contains no earlier changes to the message. DayOf returns the zero time if name contains no day.
+// DayOf returns the day that a message's path or id contains. It uses the date folders of a path if there are any, and
+// otherwise the date in a server-created id. The history contains no earlier changes to the message. DayOf returns the
+// zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -205,9 +206,9 @@ func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo
 }
 
-// AboutBeside returns what an operation on a claim or hold is about, such as "app/**" or "AmberFox: wait for me".
-// BesideMessage must return true for the operation's verb. The argument who is the agent that performed the
-// operation, and summary is the operation's summary.
+// AboutBeside returns the subject of an operation on a claim or hold, such as "app/**" or "AmberFox: wait for me".
+// BesideMessage must return true for the operation's verb. The argument who is the agent that performed the operation,
+// and summary is the operation's summary.
 func AboutBeside(verb, who, summary string) string {
 	about := strings.TrimPrefix(summary, who+" ")
 	switch verb {
@@ -245,7 +246,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // index of the operation that gets the files that belong to no message
+	last := -1 // index of the operation to which files without a message are assigned
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary

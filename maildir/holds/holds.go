@@ -36,7 +36,7 @@ type Held struct {
 // Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.
 func (h *Held) Sentence() string { return hold.Sentence(&h.Hold, h.Agent) }
 
-// Ended returns the text that says that an agent is no longer held.
+// Ended returns text saying that an agent is no longer held.
 func Ended(agent string) string { return "the hold on " + agent + " has ended" }
 
 // Request is a request to hold an agent.
@@ -54,9 +54,10 @@ const subjectEnded = "You can continue: the hold has ended"
 
 func fact(agent string) string { return "hold " + agent }
 
-// Hold puts an agent on hold for the user named by, and sends the agent a message. It replaces an earlier hold. The
-// hold and the message are written in one operation, so undo reverses both. The caller must ensure that by is a user.
-// Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict if the hold's file cannot be read.
+// Hold puts an agent on hold and sends the agent a message. It replaces an earlier hold. The parameter by is the name
+// of the user who places the hold, and the caller must ensure that this is a user. The hold and the message are written
+// in one operation, so undo reverses both. Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict
+// if the hold's file cannot be read.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
@@ -103,8 +104,9 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	return held, nil
 }
 
-// Go ends an agent's hold for the user named by, and sends the agent a message. Undo reverses both. The caller must
-// ensure that by is a user. Go returns ErrNotFound if the agent is unknown or not held.
+// Go ends an agent's hold and sends the agent a message. The parameter by is the name of the user who ends the hold,
+// and the caller must ensure that this is a user. Undo reverses both the end of the hold and the message. Go returns
+// ErrNotFound if the agent is unknown or not held.
 func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent string) (held *Held, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo, Agent: by}, Facts: []string{fact(agent)}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {

@@ -9,8 +9,8 @@
 //
 // A copy that appears in an inbox or outbox is an Arrival. List.Firings returns a Firing for each hook on that mailbox
 // and event. List.Stands and Firing.WhyNot decide whether the hook runs, Log.Begin writes the mark, and a Run contains
-// everything that the command receives. Package maildir supplies the facts that this package lacks: who owns a mailbox,
-// what changed, and whether a message is trusted.
+// everything that the command receives. Package maildir supplies the other facts: the owner of a mailbox, the feed of
+// changes, and whether a message is trusted.
 //
 // See docs/email.md, "Hooks".
 package hook

@@ -18,7 +18,7 @@ type Arrival struct {
 	At      time.Time
 }
 
-// Firing is a hook, and a copy of a message for which the hook may have to run.
+// Firing is a hook together with a copy of a message for which the hook may have to run.
 type Firing struct {
 	Hook  Hook
 	Owner int    // uid of the mailbox's owner

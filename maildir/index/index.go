@@ -104,7 +104,8 @@ type Index interface {
 	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
 	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement. It also returns, as KindSent, the
-	// agent's own messages with such deliveries to others. The result is sorted newest first and has no bodies.
+	// agent's own messages that other agents still have to acknowledge. The result is sorted newest first and has no
+	// bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
 	// Receipts returns, for each message, one receipt for each agent that has a copy, sorted by name. DeliveredAt is
 	// not set.
@@ -175,7 +176,7 @@ type Change struct {
 	Project string
 	Path    string // in the project's tree; "" for the project itself
 	Kind    format.Kind
-	Op      string // "changed", "removed" or "added" (a canonical message: only if the index has no copy)
+	Op      string // Added, Changed or Removed; a canonical message is Added only if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
 	ID      string // message id, if any
 	Thread  string // the message's thread, if any
@@ -193,7 +194,7 @@ const (
 )
 
 // AgentRow is an agent in the tree. An agent exists as long as its folder contains any file of a known kind. If it has
-// no valid profile, its other fields are empty.
+// no valid profile, the fields of Profile except Name are empty.
 type AgentRow struct {
 	format.Profile
 	HasProfile bool         // a valid profile.json exists
@@ -346,10 +347,10 @@ type Due struct {
 	Asks       bool   // an acknowledgement is still missing
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
-	Of         []string // own message: To or, if Asks is set, the agents that have not acknowledged it, sorted
+	Of         []string // for the agent's own message: To or, if Asks is set, a sorted list of the agents that have not acknowledged it
 }
 
-// Replied says who has written in a message's thread since that message.
+// Replied reports who has written in a message's thread since that message.
 type Replied struct {
 	ByAgent  bool // the agent in the query has written to the message's sender
 	ByOthers bool // anyone other than the message's sender has written
@@ -369,7 +370,7 @@ type Asked struct {
 	Settled time.Time
 }
 
-// Hidden says which messages of a thread an agent has hidden.
+// Hidden describes the messages of a thread that an agent has hidden.
 type Hidden struct {
 	Cursor int64     // cursor of the newest hidden message
 	Until  time.Time // when the messages appear again
@@ -408,7 +409,7 @@ type BoxQuery struct {
 	Sent    bool   // select from the outbox instead of the inbox
 	ID      string // only this message; "" for all
 	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
-	Before  string // only ids whose file names come before this id's file name; "" for all
+	Before  string // only messages whose file names sort before this id's file name; "" for all
 
 	HideArchived bool // omit archived messages from the inbox
 
@@ -428,7 +429,7 @@ type BoxRow struct {
 type SearchQuery struct {
 	query.Query
 	Project string // slug
-	Agent   string // the agent in whose inbox the messages are unread; used only if the query sets Unread
+	Agent   string // the agent whose unread messages are searched; used only if the query sets Unread
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
 	Cursor  string // only hits after this Hit.Next; "" to start with the first
