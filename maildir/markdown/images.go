@@ -155,8 +155,7 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	return all
 }
 
-// destination returns the span of the destination in `](destination "title")`. The result ok is false for a
-// reference.
+// destination returns the span of the destination in `](destination "title")`. It returns false for a reference.
 func destination(text string, tail span) (span, bool) {
 	s := text[tail.start:tail.end]
 	if !strings.HasPrefix(s, "](") {

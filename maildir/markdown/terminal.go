@@ -14,7 +14,7 @@ type Terminal struct {
 	Width   int                             // number of columns in a line; code and long words may exceed it
 	Columns func(text string) int           // returns the number of columns that text takes up
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
-	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil: the markup stays
+	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil means to keep the markup
 }
 
 // Render converts a body to lines for the terminal. If the body is larger than [Limit] or goldmark fails, it returns
