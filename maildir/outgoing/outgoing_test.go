@@ -146,7 +146,7 @@ func TestBroughtBack(t *testing.T) {
 	}
 }
 
-// TestPrune checks that the files of items that ended long ago are removed, and that others stay.
+// TestPrune checks that Prune removes the files of items that ended long ago, and keeps other files.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()
