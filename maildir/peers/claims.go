@@ -71,8 +71,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the shared repository's
-// host rejects the list.
+// refuseDeclined returns the refusal for an action that needs the other machines' claims when the host of the shared
+// repository rejects the refs for claims.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
