@@ -12,7 +12,8 @@ type Folder struct {
 	Same string // the other folder, whose path names the project
 }
 
-// Folders lists such folders. If it is nil, as it usually is, only Git's own links count. See package folders.
+// Folders lists the known folders of this kind. It is usually nil. In that case, only Git's links determine which
+// folders contain the same code base. See package folders.
 type Folders []Folder
 
 // PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that
@@ -78,9 +79,9 @@ func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	return rel, ok, err
 }
 
-// Around returns the folder that contains dir and is another folder of main's code base. This is one of the folders,
-// or the top of a worktree that Git has linked to main or to one of the folders. It returns "" if dir is in none of
-// them. It returns an error only for a machine fault.
+// Around returns the folder of main's code base that contains dir, if that folder is not main itself. This folder is in
+// f, or is the top of a worktree that Git has linked to main or to a folder in f. Around returns "" if there is no such
+// folder. It returns an error only for a machine fault.
 func (f Folders) Around(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil
