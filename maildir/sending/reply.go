@@ -18,7 +18,7 @@ type Audience string
 const (
 	Author         Audience = ""         // the message's author
 	Everyone       Audience = "everyone" // the author and all other recipients, except the sender of the reply
-	EveryoneInside Audience = "inside"   // like Everyone, but like Author for a message from another domain
+	EveryoneInside Audience = "inside"   // like Author for a message from another domain, otherwise like Everyone
 )
 
 // MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
