@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
-// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole
-// tree must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe
-// for concurrent use.
+// Edited notifies the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
+// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
+// must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe for
+// concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
