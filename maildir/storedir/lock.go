@@ -93,7 +93,7 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		return nil, err
 	}
-	// Only users read the PID, so a full disk is not a reason to refuse.
+	// A full disk must not prevent a start, so a failure to write the PID is ignored.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
