@@ -130,7 +130,7 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	// The old file is not the planned one, or the history may not have it.
+	// The operation must fail if the old file is not the planned one, or if the history may not have it.
 	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Fault classifies the error of a file operation by what it says about the file. Only FaultGone means that the file
-// does not exist.
+// Fault is the kind of error that a file operation returned. Only FaultGone means that the file does not exist.
 type Fault uint8
 
 const (
