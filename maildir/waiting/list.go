@@ -34,8 +34,8 @@ type List struct {
 
 	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
-	// Groups of threads, at most maxWaiting threads each unless the query says All. Urgent threads come first, then
-	// threads of high importance, then the newest. A thread is in the first group that it fits.
+	// The following are groups of threads, with at most maxWaiting threads each unless Query.All is set. Urgent threads
+	// come first, then threads of high importance, then the newest. A thread is in the first group that it fits.
 	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
 	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
 	New       []Thread `json:"new"`               // other unread mail
@@ -44,8 +44,8 @@ type List struct {
 
 	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
 	Later      int       `json:"later,omitempty"`
-	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
-	Hidden     []Thread  `json:"hidden"`               // these threads, if the query says All
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of these threads appears again
+	Hidden     []Thread  `json:"hidden"`               // these threads, if Query.All is set
 
 	Unread int `json:"unread"` // number of all unread messages
 
@@ -97,7 +97,7 @@ type Group struct {
 	Total     int // number of threads, including those not listed
 }
 
-// Groups returns the groups in their order, including empty ones, but the hidden threads only if there are any.
+// Groups returns the groups in order, including empty groups. It omits the group of hidden threads if there are none.
 func (w *List) Groups() []Group {
 	all := []Group{
 		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
@@ -114,7 +114,7 @@ func (w *List) Groups() []Group {
 // Mail returns the threads that are waiting for the agent, in the order of their groups.
 func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.New) }
 
-// Query selects what List lists.
+// Query contains the options of Lister.List.
 type Query struct {
 	Open bool // omit the bcc recipients that the agent is waiting for, for readers who must not see them (Invariant I7)
 	All  bool // list all threads of a group, not only the first maxWaiting, and the hidden threads
@@ -267,7 +267,7 @@ func (w *List) add(of *List) {
 	w.LeftOut = of.LeftOut // the same for all projects
 }
 
-// InProject returns copies of the stops and unwoken agents that name their project, for a list of all projects.
+// InProject returns copies of stopped and asleep in which each entry names its project, for a list of all projects.
 func InProject(slug string, stopped []claims.Stop, asleep []wake.Unwoken) ([]claims.Stop, []wake.Unwoken) {
 	stopped, asleep = slices.Clone(stopped), slices.Clone(asleep)
 	for i := range stopped {
