@@ -195,8 +195,8 @@ func (s *sheet) table(t *extast.Table, m *margin) {
 	}
 }
 
-// cellWidths returns the widths of a table's columns, whose sum is at most total. If necessary, it narrows the widest
-// columns to a common width.
+// cellWidths returns the widths of a table's columns. Their sum is at most total. If necessary, cellWidths narrows the
+// widest columns to a common width.
 func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	var widths []int
 	for _, cells := range rows {
