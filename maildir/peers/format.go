@@ -166,8 +166,8 @@ func (sy *Sync) RaiseFormat(ctx context.Context) (was, now int, err error) {
 	return was, now, err
 }
 
-// invalidProject returns the refusal to raise the format of a project whose project.json cannot be used because of err.
-// It returns err itself for a machine fault.
+// invalidProject returns the refusal to raise a project's format because project.json cannot be used. err is the error
+// from reading project.json. If err is a machine fault, invalidProject returns err itself.
 func (sy *Sync) invalidProject(err error) error {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return err
