@@ -117,8 +117,8 @@ func CheckLock(root string) error {
 	return err
 }
 
-// IsStore reports whether root is a store, that is, whether a process has ever taken its lock or it contains projects.
-// It also returns true for a folder that cannot be read, because that folder may be a store.
+// IsStore reports whether root is a store. It is a store if a process has ever taken its lock, or if it contains
+// projects. IsStore also returns true for a folder that cannot be read, because that folder may be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {

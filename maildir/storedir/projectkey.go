@@ -45,8 +45,9 @@ func (s Scope) IsTooWide(dir string) (bool, error) {
 	return dir == home, err
 }
 
-// Above returns the top of the working tree whose project the path would belong to if the path had no project of its
-// own. It returns "" if the path itself would be a project. It returns an error only for a machine fault.
+// Above returns the top of the working tree that contains the path, if all paths in that tree belong to the top's
+// project by default. It returns "" if the path would be a project of its own. It returns an error only for a machine
+// fault.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -317,8 +318,8 @@ func above(at, old string) string {
 }
 
 // named returns the slug of the project with the given human key, or "" if there is none. If there are two such
-// projects, it picks the older one. If they are equally old, because one is a copy, it picks the one whose folder is
-// named after the key. It returns an error only for a machine fault.
+// projects, it picks the older one. If both have the same age, because one is a copy, it picks the project with the
+// slug derived from the key. It returns an error only for a machine fault.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
