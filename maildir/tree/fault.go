@@ -23,8 +23,8 @@ const (
 // say that anything is wrong with it.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file operation. An unknown errno counts as a machine fault: treating the file as
-// gone would lose mail, whereas a retry costs little.
+// FaultOf classifies the error of a file operation. An unknown errno is treated as a machine fault. Treating the file
+// as gone could lose mail, whereas a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault

@@ -8,7 +8,7 @@
 //     machine. If a comment does not mention errors, the call returns any error from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
-// The package knows nothing about mail: other packages give the paths their meaning.
+// The package does not depend on mail. Other packages define the meaning of the paths.
 package tree
 
 import (
@@ -46,7 +46,7 @@ type Tree struct {
 
 	mu     sync.Mutex
 	users  int    // number of users that need the folder to stay open
-	pinned bool   // Open counts as a user until Close
+	pinned bool   // Open keeps the folder open until Close, and is one of the users
 	sys    system // the open folder, while users > 0
 }
 
