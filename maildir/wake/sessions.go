@@ -285,8 +285,8 @@ func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Sea
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat records the pane from which an agent calls. The zero Pane means no pane. A pane belongs to the agent that
-// last called from it.
+// SetSeat records the pane from which an agent calls the server. The zero Pane means no pane. A pane belongs to the
+// agent that last called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
 	ss.windows.seating.Lock() // otherwise two agents in the same pane could each remove the other's record
 	defer ss.windows.seating.Unlock()

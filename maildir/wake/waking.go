@@ -171,7 +171,7 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 // IdleSeat is a seat that the server must wake when it is idle, because no client is waiting to do so.
 type IdleSeat struct {
 	seat.Seat
-	Program string        // from the profile; "agentmail" after a call from a pane: only that toolset records panes
+	Program string        // from the profile, or "agentmail" if the agent has a pane (only that toolset records panes)
 	New     int           // number of unread messages that were not announced
 	Newest  string        // the newest of these messages
 	Works   bool          // the seat is not idle, and its client's hook notifies it
