@@ -248,7 +248,7 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty truncates the file, all of whose records are done. It does nothing if the file cannot be opened.
+// empty truncates the file after all of its records are done. It does nothing if the file cannot be opened.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()

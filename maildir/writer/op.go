@@ -9,7 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge is a commit by another machine whose changes an operation applies. The zero Merge means that there is none.
+// Merge identifies another machine's commit if an operation applies that commit's changes. The zero Merge means that
+// the operation merges no commit.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
 	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes

@@ -234,7 +234,7 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
-// standing is the state, after a crash, of a file that the journal lists.
+// standing describes the state of a file in the journal after a crash.
 type standing struct {
 	staged   bool // a staged file exists: the new file, or the old file that was replaced or removed
 	intact   bool // the staged file is the complete new file
