@@ -58,9 +58,9 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the
-// walk did not find, and asks for a Scan. It asks for none after the very first walk, because earlier changes do not
-// need to be reported.
+// finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the walk
+// did not find, and requests a Scan. The very first walk needs no Scan, because earlier changes do not need to be
+// reported.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
