@@ -59,8 +59,8 @@ func (m *margin) next() string {
 	return now
 }
 
-// inner returns the margin of a block inside the block of m. If the blocks are deeply nested, inner adds nothing, so
-// that at least half of the width is left for text.
+// inner returns the margin of a block inside the block with margin m. If the blocks are deeply nested, inner adds
+// nothing, so that at least half of the width is left for text.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
 	if m.width+width > s.Width/2 {
