@@ -77,7 +77,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestForeign checks that a file is not treated as an item unless this store wrote it for this project and under this
+// TestForeign checks that a file is treated as an item only if this store wrote it for this project and under this
 // name.
 func TestForeign(t *testing.T) {
 	t.Parallel()
