@@ -42,7 +42,7 @@ type SyncState struct {
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are shared
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; "" if they are shared
 
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the server last found the shared branch rewritten
 }
