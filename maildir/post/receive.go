@@ -31,7 +31,7 @@ type Incoming struct {
 	References   []string  // oldest first
 	Automatic    bool      // written by a program or forwarded by a mailing list
 	Date         time.Time // from the email's own header; zero if it has none
-	ReplyTo      []string  // the Reply-To addresses, in the form of To
+	ReplyTo      []string  // the Reply-To addresses, in the same form as To
 	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
 	Hash         [32]byte  // identical for the same message, no matter which route it took
 	HTML         string    // the text in HTML; "" if there is none
