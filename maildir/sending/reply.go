@@ -82,7 +82,7 @@ func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow)
 // reply is listed only if there is no other recipient.
 type Addressees struct {
 	Author  []string // for Audience Author; nil if the sender of the reply wrote the message
-	To, CC  []string // the others, as the message lists them
+	To, CC  []string // the other recipients, in the same lists as in the message
 	Outside bool     // the message came from another domain, so EveryoneInside means Author
 }
 
