@@ -125,8 +125,8 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // files that the server wrote and others may have changed, although their state looks the same
-	level []chan error // callers waiting for a comparison whose differences are among these edits
+	alike []string     // files written by the server that others may have changed, although their FileStat is the same
+	level []chan error // callers waiting for a comparison that found differences among these edits
 }
 
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
