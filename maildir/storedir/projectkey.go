@@ -59,7 +59,8 @@ func (s Scope) Above(path string) (top string, err error) {
 	return place.Top, nil
 }
 
-// Resolver finds the project that a key refers to, for the store and for programs that read the store from outside.
+// Resolver finds the project that a key refers to. The store uses a Resolver, and so do programs that read the store
+// without owning it.
 type Resolver struct {
 	Root    string
 	Scope   Scope
@@ -67,7 +68,7 @@ type Resolver struct {
 	Folders func() (*folders.Map, error)  // returns the map of folders
 }
 
-// NewResolver returns a Resolver for a program that reads the store at root from outside.
+// NewResolver returns a Resolver for a program that reads the store at root without owning it.
 func NewResolver(root string, scope Scope) *Resolver {
 	return &Resolver{
 		Root:    root,
@@ -170,7 +171,7 @@ func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	return r.meaningOf(given, names, marked)
 }
 
-// meaningOf is like projectAt, but is passed the known projects and the map of folders.
+// meaningOf is like projectAt, but takes the known projects and the map of folders as arguments.
 func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.Map) (m Meaning, err error) {
 	if m.Place, err = repo.PlaceOf(given); err != nil {
 		return m, err
@@ -381,7 +382,7 @@ func (r *Resolver) Places() (all repo.Folders, err error) {
 		}
 		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
 			return nil, err
-		} else if own.Slug == l.Project { // no higher-ranking line and no project of its own
+		} else if own.Slug == l.Project { // no other line or project takes precedence
 			all = append(all, repo.Folder{Path: l.Folder, Same: same})
 		}
 	}
