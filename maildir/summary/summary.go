@@ -37,7 +37,7 @@ type Summary struct {
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
 	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
-	Truncated bool   `json:"-"`              // the thread or a body was over a limit
+	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
 	code []Item
 }
