@@ -145,7 +145,7 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, or as much as they have done. If another program has written to the path in the
+// Undo reverts Stage and Publish, even if they were not completed. If another program has written to the path in the
 // meantime, Undo does not change that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {

@@ -46,7 +46,7 @@ type Tree struct {
 
 	mu     sync.Mutex
 	users  int    // number of users that need the folder to stay open
-	pinned bool   // Open keeps the folder open until Close, and is one of the users
+	pinned bool   // whether Open still keeps the folder open; if so, users includes this use
 	sys    system // the open folder, while users > 0
 }
 
@@ -108,8 +108,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold only
-// saves time: if the folder cannot be opened, each use returns the error, but Hold does not.
+// Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold is
+// only an optimization. If the folder cannot be opened, Hold reports no error, but each use does.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
