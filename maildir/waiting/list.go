@@ -116,7 +116,7 @@ func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.
 
 // Query contains the options of Lister.List.
 type Query struct {
-	Open bool // omit the bcc recipients that the agent is waiting for, for readers who must not see them (Invariant I7)
+	Open bool // omit bcc recipients that the agent is waiting for, because the reader must not see them (Invariant I7)
 	All  bool // list all threads of a group, not only the first maxWaiting, and the hidden threads
 }
 
@@ -124,7 +124,7 @@ type Query struct {
 type Thread struct {
 	Project string `json:"project,omitempty"` // in a list of all projects: the slug
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
+	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed, the agent's message
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
@@ -153,7 +153,7 @@ type Thread struct {
 
 // These are the limits of List.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question that the agent has read or asked stays listed
+	askedFor   = 14 * 24 * time.Hour // maximum age of a listed question that the agent has read or asked
 	maxWaiting = 50                  // maximum number of threads in a group, and of invalid files
 	maxIDs     = 50                  // maximum length of Thread.IDs
 	maxDue     = 1000                // maximum number of messages of each kind to check, newest first
