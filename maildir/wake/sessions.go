@@ -28,7 +28,7 @@ type Sessions struct {
 
 // Windows represents a store's tmux windows, which the store's projects share. The zero value is ready to use.
 type Windows struct {
-	typing  atomic.Int32 // number of Types callers
+	typing  atomic.Int32 // number of callers of Types that have not called done
 	seating sync.Mutex   // held by SetSeat
 }
 
@@ -56,7 +56,7 @@ type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
 	Model   string       // "" if the client does not report it
-	Agent   string       // the session's agent, if it is already known; for "", see Begin
+	Agent   string       // the session's agent if it is already known; otherwise "" (see Begin)
 	Pane    Pane         // the pane in which the client is running; zero outside tmux
 	Process seat.Process // the client's process
 }
