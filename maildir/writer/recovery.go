@@ -201,7 +201,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			damaged++
 		}
 	}
-	if damaged > 0 || lost > 0 && placed == 0 { // not all files had become durable, so none was renamed
+	if damaged > 0 || lost > 0 && placed == 0 { // at least one file had not become durable, so none was renamed
 		return false, nil
 	}
 	for i := range ready {

@@ -2,9 +2,9 @@
 // renames them into place, and passes them to the index and the history.
 //
 // One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued operations,
-// makes their files durable, renames them into place, makes the renames durable, ingests the files in one
-// transaction, records the operations in the history, and answers. Operations queued in the meantime form the next
-// group. Therefore groups grow under load, while a single caller never waits for others.
+// makes their files durable, renames them into place, makes the renames durable, ingests the files in one transaction,
+// records the operations in the history, and answers the callers. Operations queued in the meantime form the next
+// group. Therefore, groups grow under load, while a single caller never waits for others.
 //
 // A plan can rely on the index, which contains everything written before the group. If two operations depend on the
 // same fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by
