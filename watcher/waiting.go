@@ -18,8 +18,8 @@ type waiting struct {
 
 	mu    sync.Mutex
 	paths map[string]deadline
-	scan  time.Time // when the pending Scan was requested; zero: none
-	armed time.Time // the deadline until which dispatch sleeps; zero: it sleeps until wake
+	scan  time.Time // when the pending Scan was requested; zero if there is none
+	armed time.Time // the deadline until which dispatch sleeps; zero if it sleeps until wake
 
 	flying int       // size of the batch that OnBatch is handling
 	flown  time.Time // time of the first event of that batch
@@ -31,8 +31,8 @@ type deadline struct {
 	due     time.Time
 	written bool // the path was written in place, so it needs the longer quiet time
 
-	ask  time.Time     // when to check whether the writer has closed the file; zero: never
-	wait time.Duration // time between ask and the check after that
+	ask  time.Time     // when to check whether the writer has closed the file; zero means never
+	wait time.Duration // time between ask and the next check after it
 }
 
 // next returns the time of the next check of the path.

@@ -103,7 +103,7 @@ func (s *session) visit(v visit) error {
 	if err != nil {
 		return s.excuse(v.rel, err)
 	}
-	defer dir.Close() // it was opened for reading
+	defer dir.Close() // opened only for reading, so an error does not matter
 	info, err := dir.Stat()
 	if err != nil {
 		return s.excuse(v.rel, err)
