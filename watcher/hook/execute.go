@@ -200,7 +200,7 @@ func attached(run *hook.Run) string {
 	for {
 		text, err := json.Marshal(all)
 		if err != nil {
-			panic(err) // only strings and numbers: cannot fail
+			panic(err) // cannot happen: the list contains only strings and numbers
 		}
 		if len(text) <= maxFact {
 			return string(text)

@@ -31,9 +31,9 @@ import (
 // Config configures a Runner. Store is required. The zero value of any other field selects its default.
 type Config struct {
 	Store   *maildir.Store
-	Log     *slog.Logger  // nil: discarded
-	Workers int           // commands that may run at the same time; 0: 8
-	Second  time.Duration // how long one second of a timeout takes, for tests; 0: a second
+	Log     *slog.Logger  // if nil, log lines are discarded
+	Workers int           // maximum number of commands that run at the same time; 0 means 8
+	Second  time.Duration // actual length of a second in timeouts, for tests; 0 means one second
 }
 
 // Runner runs hooks.
@@ -50,7 +50,7 @@ type Runner struct {
 
 const (
 	defaultWorkers = 8
-	pageSize       = 256  // changes read at a time
+	pageSize       = 256  // number of changes read at a time
 	saveEvery      = 4096 // number of changes between two saves of the mark
 	retryTime      = 2 * time.Second
 )
