@@ -95,7 +95,7 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 // released ones, and applies remote changes to the files. res is the answer to ask, or nil if ask is nil. The caller
 // must hold sy.turn.
 //
-// The first try uses the list as last fetched. runClaimRounds refuses a request only after a fetch. It returns
+// The first try uses the most recently fetched list. runClaimRounds refuses a request only after a fetch. It returns
 // remoteError, any refusal from checkFormat, and errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	if err := sy.refusedFormat(); err != nil {

@@ -168,8 +168,8 @@ func (sy *Sync) State() SyncState {
 	return s
 }
 
-// Set durably turns the project's sync on or off. It returns ErrConflict if no origin is configured, any other error
-// from Remote.Ready, and any error from writing the file.
+// Set turns the project's sync on or off, and stores the setting durably. It returns ErrConflict if no origin is
+// configured, any other error from Remote.Ready, and any error from writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on {
 		if err := sy.mail.History.Ready(); errors.Is(err, history.ErrNoRemote) {
@@ -330,8 +330,8 @@ func (sy *Sync) PushLast(ctx context.Context) {
 	}
 }
 
-// syncRound calls do for a round, one round at a time, and records the result in the state. The round ends early if the
-// server must stop.
+// syncRound runs do as one round, and records the result in the state. Only one round runs at a time. The round ends
+// early if the server must stop.
 func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
