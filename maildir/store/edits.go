@@ -218,8 +218,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It does not split the
-// files of a message.
+// firstEdits returns about most paths to ingest now, and the remaining edits. The edits are sorted. firstEdits does not
+// split the files of a message.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {
