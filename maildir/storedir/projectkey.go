@@ -234,8 +234,8 @@ func freeSlug(names []ProjectName, human string) string {
 }
 
 // counts reports whether a line that the program wrote by itself applies. A clone's line applies, unless
-// r.Scope.PerPath is set or another repository has taken the clone's place. A worktree's line applies once the
-// worktree has been removed. counts returns an error only for a machine fault.
+// r.Scope.PerPath is set or another repository has replaced the clone. A worktree's line applies once the worktree has
+// been removed. counts returns an error only for a machine fault.
 func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	if l.Kind == folders.Clone {
 		if r.Scope.PerPath {
@@ -247,8 +247,9 @@ func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	return errors.Is(err, fs.ErrNotExist), tree.MachineFault(err)
 }
 
-// takeLine resolves a path in a line's folder and stores the result in m. The result is the line's project, or a
-// project for a folder below it that contains the same path. takeLine returns false if the line's project is unknown.
+// takeLine finds the project of a path in a line's folder, and stores the result in m. It maps the path to the same
+// path in the folder of the line's project. The result is that project, or a project for a subfolder that contains the
+// mapped path. takeLine returns false if the line's project is unknown.
 func (m *Meaning) takeLine(rule Rule, line folders.Line, path string, names []ProjectName) bool {
 	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
 	if i < 0 || names[i].HumanKey == "" {
@@ -354,7 +355,7 @@ func hasProject(root, slug string) (bool, error) {
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, according to the
-// lines in the map of folders that apply.
+// applicable lines in the map of folders.
 func (r *Resolver) Places() (all repo.Folders, err error) {
 	marked, err := r.Folders()
 	if err != nil || len(marked.Lines) == 0 {
