@@ -70,7 +70,7 @@ const (
 	maxBody     = 256 << 10 // number of bytes read from a body
 )
 
-// MaxBody is the number of bytes of a body to read. The last byte only shows whether the body is too long.
+// MaxBody is the number of bytes of a body to read. The last byte is read only to detect a body that is too long.
 const MaxBody = maxBody + 1
 
 // Of summarizes a thread. messages contains at least one message, oldest first. body returns a message's body. Of does
