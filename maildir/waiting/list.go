@@ -212,8 +212,8 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	return w, err
 }
 
-// Together combines an agent's lists from several projects into one list. Entries get their projects' slugs,
-// except broken files. Together does not change the lists in each.
+// Together combines an agent's lists from several projects into one list. Each entry, except a broken file, gets its
+// project's slug. Together does not change the lists in each.
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
