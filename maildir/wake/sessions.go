@@ -206,8 +206,8 @@ func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
 	}
 }
 
-// Status returns an agent's status. An agent that has reported that it is ready is working while one of its sessions is
-// working on a turn.
+// Status returns an agent's status. If the agent has reported that it is ready, but one of its sessions is working on a
+// turn, the status is work.
 func (ss *Sessions) Status(a *index.AgentRow) string {
 	if a.Status != format.Ready {
 		return a.Status

@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, at most for the duration long. If another caller has replaced this one, or if the
-// project was removed, over is true. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits for the bell, but no longer than the duration long. If another caller has replaced this one, or if
+// the project was removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
