@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge identifies another machine's commit if an operation applies that commit's changes. The zero Merge means that
-// the operation merges no commit.
+// Merge identifies a commit by another machine if the operation applies changes from that commit. The zero Merge means
+// that there is no such commit.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
 	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes
