@@ -84,8 +84,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is available. Until a watch becomes available, the watcher
-// requests a Scan immediately and then one every Poll.
+// exhaust stops the walk at a folder for which no watch is available. Scans then find the changes: exhaust requests a
+// Scan immediately, and probe requests one every Poll until a watch becomes available.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
