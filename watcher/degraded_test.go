@@ -300,7 +300,7 @@ func TestEmptyRootHeldOpen(t *testing.T) {
 	w.mode("degraded")
 }
 
-// TestRootReplacedInOneStep checks that a folder that replaces the root in one step is watched at once.
+// TestRootReplacedInOneStep checks that a folder that replaces the root in one step is watched immediately.
 func TestRootReplacedInOneStep(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = time.Hour })

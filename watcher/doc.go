@@ -1,6 +1,6 @@
-// Package watcher turns file changes below one folder into batches of changed paths. No other package imports
-// fsnotify. The watcher imports no other package of mailtree and knows nothing about mail. It reports which paths to
-// check, never what they contain.
+// Package watcher turns file changes below one folder into batches of changed paths. No other package imports fsnotify.
+// The watcher imports no other package of mailtree and does not depend on mail. It reports which paths to check, never
+// what they contain.
 //
 //	inotify -> read -> queue -> session -> waiting -> dispatch -> OnBatch
 //	           only    set of   lstat,     one        one batch

@@ -51,9 +51,9 @@ func (s *session) handleRoot(ev event) error {
 	return nil
 }
 
-// handlePath updates the watches to match what is at the path now, regardless of the order of its events. A folder
-// that appeared or reappeared is walked and then noted as changed. Anything else is noted at once. If the path cannot
-// be examined, handlePath does both.
+// handlePath updates the watches to match what is at the path now, regardless of the order of its events. A folder that
+// appeared or reappeared is walked and then noted as changed. Anything else is noted immediately. If the path cannot be
+// examined, handlePath does both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)

@@ -2,12 +2,13 @@ package watcher
 
 import "golang.org/x/sys/unix"
 
-// written reports whether no process has the regular file at rel below root open for writing, which means that a
-// write in place has finished. It requests a read lease, which the kernel grants only on such a file. A lease is
-// needed because fsnotify does not report IN_CLOSE_WRITE (https://github.com/fsnotify/fsnotify/issues/519). If the
-// kernel refuses the lease (another user's file, a network file system), written returns false, and the path is
-// reported after the quiet time. written opens the file but does not read it, and does not follow links in the path.
-// It releases the lease at once, so a process that opens the file in the meantime is delayed only by microseconds.
+// written reports whether no process has the regular file at rel below root open for writing. If so, a write in place
+// has finished. written requests a read lease, which the kernel grants only if no process has the file open for
+// writing. A lease is needed because fsnotify does not report IN_CLOSE_WRITE
+// (https://github.com/fsnotify/fsnotify/issues/519). If the kernel refuses the lease (another user's file, a network
+// file system), written returns false, and the path is reported after the quiet time. written opens the file but does
+// not read it, and does not follow links in the path. It releases the lease immediately, so a process that opens the
+// file in the meantime is delayed only by microseconds.
 func written(root, rel string) bool {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

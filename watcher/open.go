@@ -22,7 +22,7 @@ func openFolder(root *os.File, rel string) (*os.File, error) {
 	for name := range strings.SplitSeq(rel, "/") {
 		next, err := openat(at, name)
 		if opened >= 0 {
-			_ = syscall.Close(opened) // it was opened for reading
+			_ = syscall.Close(opened) // opened only for reading, so an error does not matter
 		}
 		if err != nil {
 			return nil, &fs.PathError{Op: "openat", Path: rel, Err: err}
@@ -52,7 +52,7 @@ func (s *session) openRoot() (*os.File, error) {
 		return nil, err
 	}
 	if info, err := root.Stat(); err != nil || identify(info) != s.self {
-		_ = root.Close() // it was opened for reading
+		_ = root.Close() // opened only for reading, so an error does not matter
 		return nil, fmt.Errorf("%s: %w", s.w.cfg.Root, errReplaced)
 	}
 	s.root = root
@@ -63,7 +63,7 @@ func (s *session) openRoot() (*os.File, error) {
 // delete or unmount it.
 func (s *session) closeRoot() {
 	if s.root != nil {
-		_ = s.root.Close() // it was opened for reading
+		_ = s.root.Close() // opened only for reading, so an error does not matter
 		s.root = nil
 	}
 }

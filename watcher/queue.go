@@ -57,8 +57,8 @@ func (q *queue) overflow() {
 	notify(q.wake)
 }
 
-// drain removes and returns all events, and reports whether events were lost. The returned events count as pending
-// until finished is called.
+// drain removes and returns all events, and reports whether events were lost. The returned events remain pending until
+// finished is called.
 func (q *queue) drain() (events []event, lost bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -32,7 +32,7 @@ type session struct {
 var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
 
 // session watches the root until ctx is done, or until the root or the instance is lost. The error states the reason
-// for the user. The result stood reports whether the watch was ever complete.
+// for the user. stood reports whether the watch was ever complete.
 func (w *Watcher) session(ctx context.Context) (stood bool, err error) {
 	info, err := os.Stat(w.cfg.Root)
 	if err != nil {

@@ -84,8 +84,8 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// exhaust stops the walk at a folder for which no watch is available. Until a watch becomes available, changes are
-// found by Scans: one now, and one every Poll.
+// exhaust stops the walk at a folder for which no watch is available. Scans then find the changes: exhaust requests a
+// Scan immediately, and probe requests one every Poll until a watch becomes available.
 func (s *session) exhaust(rel string, err error) {
 	s.dropFolder(rel)
 	s.walk.todo, s.walk.full = nil, false
@@ -97,7 +97,7 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe asks for a Scan and tries again to watch the folder for which no watch was available. That takes one call
+// probe requests a Scan and tries again to watch the folder for which no watch was available. That takes one call
 // instead of a walk. If the call succeeds, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// waiting contains the changed paths that are not reported yet, each with its deadline, and records whether to ask
-// for a Scan.
+// waiting contains the changed paths that have not been reported yet, each with its deadline. It also records whether a
+// Scan has been requested.
 type waiting struct {
 	cfg  Config
 	wake chan struct{} // contains a token if dispatch must wake up before its current deadline
@@ -18,8 +18,8 @@ type waiting struct {
 
 	mu    sync.Mutex
 	paths map[string]deadline
-	scan  time.Time // when the pending Scan was requested; zero: none
-	armed time.Time // the deadline until which dispatch sleeps; zero: it sleeps until wake
+	scan  time.Time // when the pending Scan was requested; zero if there is none
+	armed time.Time // the deadline until which dispatch sleeps; zero if it sleeps until wake
 
 	flying int       // size of the batch that OnBatch is handling
 	flown  time.Time // time of the first event of that batch
@@ -31,8 +31,8 @@ type deadline struct {
 	due     time.Time
 	written bool // the path was written in place, so it needs the longer quiet time
 
-	ask  time.Time     // when to check whether the writer has closed the file; zero: never
-	wait time.Duration // time between ask and the check after that
+	ask  time.Time     // when to check whether the writer has closed the file; zero means never
+	wait time.Duration // time between ask and the next check after it
 }
 
 // next returns the time of the next check of the path.
@@ -70,13 +70,14 @@ func (q *waiting) touch(rel string, first, last time.Time, written bool) {
 	}
 }
 
-// noted is like touch, but for a path that a walk found. Such a path does not count as written in place.
+// noted is like touch, but for a path that a walk found. Such a path is not treated as written in place.
 func (q *waiting) noted(rel string, now time.Time) {
 	written := false
 	q.touch(rel, now, now, written)
 }
 
-// askScan makes the next batch a Scan that is due at once. Further calls before that Scan change nothing.
+// askScan requests a Scan, so that the next batch is due immediately and has Scan set. Further calls before that batch
+// change nothing.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -58,9 +58,9 @@ func (s *session) step() error {
 	return s.visit(v)
 }
 
-// finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the
-// walk did not find, and asks for a Scan. It asks for none after the very first walk, because earlier changes do not
-// need to be reported.
+// finishScan ends a walk. After a full walk, all watches are in place. finishScan then drops the folders that the walk
+// did not find, and requests a Scan. The very first walk needs no Scan, because earlier changes do not need to be
+// reported.
 func (s *session) finishScan() {
 	s.closeRoot()
 	if !s.walk.full {
@@ -103,7 +103,7 @@ func (s *session) visit(v visit) error {
 	if err != nil {
 		return s.excuse(v.rel, err)
 	}
-	defer dir.Close() // it was opened for reading
+	defer dir.Close() // opened only for reading, so an error does not matter
 	info, err := dir.Stat()
 	if err != nil {
 		return s.excuse(v.rel, err)

@@ -136,7 +136,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 
 // keep runs one session after another until ctx is done. If the last session's watch was complete at some point, the
-// next session starts at once, because another folder may have replaced the root. Otherwise, it starts after Poll.
+// next session starts immediately, because another folder may have replaced the root. Otherwise, it starts after Poll.
 func (w *Watcher) keep(ctx context.Context) {
 	for {
 		stood, err := w.session(ctx)

@@ -18,13 +18,13 @@ type Ring struct {
 	trusted *registry.File[*trust]
 	nobody  *trust // trusts no key; used while trusted_keys is unusable
 
-	mu sync.Mutex // held while the content of a trust is in use
+	mu sync.Mutex // protects the content of every trust
 }
 
 // trust is the content of one version of trusted_keys.
 type trust struct {
 	keys     map[string]Key  // by id
-	verified map[string]bool // seals verified with these keys or the store's own, by digest and seal
+	verified map[string]bool // results of verifying seals, by digest and seal: true if the seal is valid
 }
 
 func newTrust(keys []Key) *trust {
@@ -92,8 +92,8 @@ func (r *Ring) keyOf(m *format.Message) (Key, bool) {
 	return key, holds
 }
 
-// believed returns the content of trusted_keys. If a machine fault prevents reading the file, believed returns the
-// last content that it could read.
+// believed returns the content of trusted_keys. If the file cannot be read because of a machine fault, believed returns
+// the content that was last read.
 func (r *Ring) believed() *trust {
 	t, err := r.trusted.Load()
 	if t == nil || err != nil && tree.FaultOf(err) != tree.FaultMachine {

@@ -15,8 +15,8 @@ import (
 // whereas this parser reads each byte at most twice.
 type bareLinks struct{}
 
-// Trigger returns the bytes at which goldmark calls Parse, in addition to the beginning of a text: white space, which
-// the space stands for, and opening parentheses.
+// Trigger returns the bytes at which goldmark calls Parse: white space, which is represented by the space, and opening
+// parentheses. goldmark also calls Parse at the beginning of a text.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
 // Parse returns a link if an address begins at the current position, or right after a trigger byte there.

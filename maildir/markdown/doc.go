@@ -1,5 +1,5 @@
 // Package markdown reads GitHub-Flavored Markdown bodies. It finds the first heading, produces excerpts, HTML and
-// terminal output, and rewrites image destinations. The package knows nothing about mail. No other package uses
+// terminal output, and rewrites image destinations. The package does not depend on mail. No other package uses
 // goldmark.
 //
 //	FirstHeading  reads at most 16 KiB; used during ingest if there is no subject

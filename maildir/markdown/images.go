@@ -29,8 +29,8 @@ func MayHaveImages(body string) bool {
 
 // RewriteImages replaces the destinations of the inline images in a body. It handles <img src="destination"> and
 // ![alt](destination), even if the destination contains spaces, which Markdown does not allow. It replaces each
-// destination, in the order of the text, with the result of to(destination). To keep a destination, the function
-// returns it unchanged. Its result is not escaped, so it must not contain spaces, quotes or brackets.
+// destination, in the order of the text, with the result of to(destination). To keep a destination, to returns it
+// unchanged. RewriteImages does not escape the results of to, so they must not contain spaces, quotes or brackets.
 //
 // Images in code, images written as references ([alt][name]), and everything after the first Limit bytes are not
 // changed. If the unread text may contain images, whole is false. The bytes of data URIs do not count toward Limit.
@@ -155,8 +155,7 @@ func imgSpans(text string, lines *gtext.Segments) (all []imageSpan) {
 	return all
 }
 
-// destination returns the span of the destination in `](destination "title")`. The result ok is false for a
-// reference.
+// destination returns the span of the destination in `](destination "title")`. It returns false for a reference.
 func destination(text string, tail span) (span, bool) {
 	s := text[tail.start:tail.end]
 	if !strings.HasPrefix(s, "](") {

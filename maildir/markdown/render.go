@@ -76,7 +76,7 @@ func (r reading) RegisterFuncs(to renderer.NodeRendererFuncRegisterer) {
 	to.Register(extast.KindTable, renderTable)
 }
 
-// renderCodeSpan writes a code span like goldmark, except that "\|" in a table cell stands for a pipe.
+// renderCodeSpan writes a code span in the same way as goldmark, except that "\|" in a table cell means a pipe.
 func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	if !entering {
 		_, err := w.WriteString("</code>")
@@ -89,7 +89,7 @@ func renderCodeSpan(w util.BufWriter, source []byte, n ast.Node, entering bool) 
 	return ast.WalkSkipChildren, nil
 }
 
-// codeTexts returns the pieces of text in a code span. In a table cell, "\|" stands for a pipe, even in code.
+// codeTexts returns the pieces of text in a code span. In a table cell, "\|" means a pipe, even in code.
 func codeTexts(n ast.Node, source []byte) (texts []string) {
 	cell := false
 	for p := n.Parent(); p != nil && !cell; p = p.Parent() {

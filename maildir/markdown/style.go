@@ -34,7 +34,7 @@ type piece struct {
 	text  string
 }
 
-// word is text that is not broken into several lines. If ends is set, the line ends after the word.
+// word is text that stays on one line. If ends is set, a line break follows the word.
 type word struct {
 	pieces []piece
 	ends   bool
@@ -130,7 +130,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write. If the terminal has no styles, it also writes the markup before and after that.
+// within calls write. If the terminal has no styles, within also writes the markup before and after the content.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""

@@ -14,7 +14,7 @@ type Terminal struct {
 	Width   int                             // number of columns in a line; code and long words may exceed it
 	Columns func(text string) int           // returns the number of columns that text takes up
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
-	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil: the markup stays
+	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil means to keep the markup
 }
 
 // Render converts a body to lines for the terminal. If the body is larger than [Limit] or goldmark fails, it returns
@@ -59,8 +59,8 @@ func (m *margin) next() string {
 	return now
 }
 
-// inner returns the margin of a block inside the block of m. If the blocks are deeply nested, inner adds nothing, so
-// that at least half of the width is left for text.
+// inner returns the margin of a block inside the block with margin m. If the blocks are deeply nested, inner adds
+// nothing, so that at least half of the width is left for text.
 func (s *sheet) inner(m *margin, first, rest string, style style) *margin {
 	width := s.Columns(first)
 	if m.width+width > s.Width/2 {
@@ -195,8 +195,8 @@ func (s *sheet) table(t *extast.Table, m *margin) {
 	}
 }
 
-// cellWidths returns the widths of a table's columns, whose sum is at most total. If necessary, it narrows the widest
-// columns to a common width.
+// cellWidths returns the widths of a table's columns. Their sum is at most total. If necessary, cellWidths narrows the
+// widest columns to a common width.
 func (s *sheet) cellWidths(rows [][][]word, total int) []int {
 	var widths []int
 	for _, cells := range rows {

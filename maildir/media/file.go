@@ -20,7 +20,7 @@ type File struct {
 	Type   string // media type
 	Ext    string // extension of the stored file, with its dot, or empty
 	Pixels int    // number of pixels; 0 if it is not an image, or an image that no viewer should open
-	Odd    string // a clause that says how the stored file differs from what its name suggests; "" if it does not
+	Odd    string // how the stored file differs from what its name suggests, as a clause; "" if it does not differ
 
 	layout layout // only for an image
 }

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout contains what an imageFormat's walk found out about an image.
+// layout contains the properties of an image that an imageFormat's walk has determined.
 type layout struct {
 	width, height int
 	webp          bool
@@ -29,7 +29,7 @@ type imageFormat struct {
 	magic           string   // first bytes; a ? means any byte
 	config          func(io.Reader) (image.Config, error)
 	decode          func(io.Reader) (image.Image, error)
-	walk            func(data []byte) (layout, error) // reads to the image's end; data begins with magic
+	walk            func(data []byte) (layout, error) // reads to the end of the image; data must begin with magic
 }
 
 var imageFormats = [...]imageFormat{

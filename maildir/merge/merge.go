@@ -61,8 +61,8 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 }
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
-// file, only the later version is kept. For a mark, the later version may be its removal. If one side has removed a
-// file that is not a mark and the other side has changed it, the file is kept.
+// file, only the later version is kept. For a mark, the later version may be the removal of the mark. If one side has
+// removed a file that is not a mark and the other side has changed it, the file is kept.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Versions contains the profiles that have one name in three commits: the merge base and the two sides. If a profile
-// is missing, its Name is "".
+// Versions contains the profiles of agents with the same name in three commits: the merge base and the two sides. If a
+// commit has no such profile, its Name is "".
 type Versions struct{ Base, Ours, Theirs format.Profile }
 
 // Pair is two agents with the same name.
@@ -67,7 +67,7 @@ func isAfter(a, b *format.Profile) bool {
 	return cmp.Or(a.Inception.Compare(b.Inception), cmp.Compare(a.Machine, b.Machine)) > 0
 }
 
-// Here contains what Find needs to know about this machine.
+// Here provides Find with information about this machine.
 type Here struct {
 	Agents  []format.Profile                // the agents in this machine's mail
 	Machine func(id string) string          // returns a machine's name, given the id of its key
@@ -82,7 +82,7 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 		v := profiles[name]
 		p := Pair{Name: name, Ours: v.Ours, Theirs: v.Theirs, Lost: isAfter(&v.Ours, &v.Theirs)}
 		switch {
-		case v.areTwo() && !isSame(&v.Base, p.First()): // otherwise a user replaced the first agent with the second
+		case v.areTwo() && !isSame(&v.Base, p.First()): // if the base contains the first agent, a user replaced it
 			pairs = append(pairs, p)
 		case v.Base.Name == "" && isSame(&v.Ours, &v.Theirs):
 			for was, w := range profiles {
@@ -137,8 +137,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 	}
 }
 
-// Path returns the path of one of the agent's files under the new name. in reports whether the file belongs to the
-// agent.
+// Path returns the new path of a file in the agent's old folder. in reports whether path is in that folder.
 func (p *Pair) Path(path string) (to string, in bool) {
 	rest, in := strings.CutPrefix(path, format.AgentsDir+"/"+p.Name+"/")
 	return format.AgentsDir + "/" + p.To + "/" + rest, in

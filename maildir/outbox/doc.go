@@ -1,8 +1,8 @@
 // Package outbox sends messages that people and programs save as files.
 //
-// When a message file without an id is saved below an outbox or moved there, it is sent once it has not changed for
-// SettleTime. The operation that sends the file also removes it, so a file is never partly sent, and never sent
+// When a message file without an id is saved in an outbox or moved there, the server sends it once it has not changed
+// for SettleTime. The operation that sends the file also removes it, so a file is never partly sent, and never sent
 // without being removed. The message's key is derived from the file's bytes, so an editor that saves the same text
-// again does not cause a second message. A file that cannot be sent stays in the outbox, and Postmaster sends its
-// author the reason. See docs/tree.md, "Sending by saving".
+// again does not cause a second message. A file that cannot be sent stays in the outbox, and Postmaster sends the
+// reason to the file's author. See docs/tree.md, "Sending by saving".
 package outbox

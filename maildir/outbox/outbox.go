@@ -130,9 +130,9 @@ func (o *Outbox) schedule(path string, due time.Time) {
 	}
 }
 
-// Run runs concurrently with the writer, and handles each file saved by another program once it has settled. It
-// starts with two groups of files: the outbox files that the index lists as problems, and the files mentioned in
-// unread notices, which may have been deleted.
+// Run handles each file saved by another program once the file has settled. It runs concurrently with the writer. It
+// starts with two groups of files: the outbox files that the index lists as problems, and the files mentioned in unread
+// notices, which may have been deleted.
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
@@ -179,8 +179,8 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 }
 
-// isAway reports whether a branch other than the mail branch is checked out, and stores the answer in was. When the
-// answer becomes true, isAway logs a warning.
+// isAway reports whether a branch other than the mail branch is checked out, and stores the result in *was. When the
+// result becomes true, isAway logs a warning.
 func (o *Outbox) isAway(was *bool) bool {
 	away := o.mail.History.State().Mode == history.Detached
 	if away && !*was {
@@ -282,7 +282,8 @@ func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 }
 
 // withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Anyone can read
-// Postmaster's mail, so the refusal must not mention a recipient that is only in bcc, or similar names (invariant I7).
+// Postmaster's mail, so the refusal must not mention a recipient that appears only in bcc, or names similar to that
+// recipient (invariant I7).
 func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	var e *refusal.Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {

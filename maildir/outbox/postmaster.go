@@ -98,7 +98,7 @@ func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, er
 // mostTold is the maximum number of an agent's unread messages that pathsTold checks.
 const mostTold = 200
 
-// pathsTold returns the paths of the files that agents' unread notices from Postmaster mention.
+// pathsTold returns the paths of the outbox files that are mentioned in unread notices from Postmaster.
 func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 	agents, err := o.mail.Store.Index.Agents(ctx, o.mail.Slug)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // "Sending by saving".
 const SettleTime = 2 * time.Second
 
-// debouncer holds files saved by other programs until they have stayed unchanged for a while. It is safe for
-// concurrent use. Use newDebouncer to create one.
+// debouncer delays the handling of files saved by other programs until they have not changed for a while. It is safe
+// for concurrent use. Use newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
 	bell chan struct{}    // receives a value when the next file may be due earlier than before
@@ -37,7 +37,7 @@ func newDebouncer(now func() time.Time) debouncer {
 // in returns the time that is d from now.
 func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
-// wait schedules a file for the time due, provided that it still has the state st at that time.
+// wait schedules a file to be handled at the time due, provided that it is then still in the state st.
 func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -80,7 +80,7 @@ func ID(message, to string) string {
 	return message + "-" + hex.EncodeToString(sum[:6])
 }
 
-// Path returns the path of an item's file until the item has ended.
+// Path returns the path where an item's file is stored until the item has ended.
 func Path(id string) string { return format.QueueDir + "/" + id + ".json" }
 
 const endedDir = format.QueueDir + "/ended"
@@ -168,7 +168,7 @@ func (f *Folder) Open() (all []Item, err error) {
 
 // Since returns the items queued at or after the given time, whether or not they have ended.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
-	for _, dir := range []string{format.QueueDir, endedDir} { // this order finds an item that ends in the meantime
+	for _, dir := range []string{format.QueueDir, endedDir} { // this order also finds items that end in the meantime
 		entries, err := f.Tree.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -77,7 +77,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestForeign checks that a file is not treated as an item unless this store wrote it for this project and under this
+// TestForeign checks that a file is treated as an item only if this store wrote it for this project and under this
 // name.
 func TestForeign(t *testing.T) {
 	t.Parallel()
@@ -146,7 +146,7 @@ func TestBroughtBack(t *testing.T) {
 	}
 }
 
-// TestPrune checks that the files of items that ended long ago are removed, and that others stay.
+// TestPrune checks that Prune removes the files of items that ended long ago, and keeps other files.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	f, i := folder(t), item()

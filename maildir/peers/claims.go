@@ -71,8 +71,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the shared repository's
-// host rejects the list.
+// refuseDeclined returns the refusal for an action that needs the other machines' claims when the host of the shared
+// repository rejects the refs for claims.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
@@ -95,7 +95,7 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 // released ones, and applies remote changes to the files. res is the answer to ask, or nil if ask is nil. The caller
 // must hold sy.turn.
 //
-// The first try uses the list as last fetched. runClaimRounds refuses a request only after a fetch. It returns
+// The first try uses the most recently fetched list. runClaimRounds refuses a request only after a fetch. It returns
 // remoteError, any refusal from checkFormat, and errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	if err := sy.refusedFormat(); err != nil {

@@ -106,7 +106,7 @@ func (sy *Sync) formatIn(ctx context.Context, commit string) (n int, bad, err er
 }
 
 // raisedBy reports which side of a merge, if any, has a higher format in project.json than the other side. The merge
-// then keeps that side's file, even if the other one is later, because a merge must not lower the format.
+// then keeps that side's file, even if the other side's file is newer, because a merge must not lower the format.
 func (sy *Sync) raisedBy(ctx context.Context, m *history.MergeInput) (ours, theirs bool, err error) {
 	isProject := func(f merge.File) bool { return f.Path == format.ProjectFile }
 	if !slices.ContainsFunc(m.Files, isProject) {
@@ -166,8 +166,8 @@ func (sy *Sync) RaiseFormat(ctx context.Context) (was, now int, err error) {
 	return was, now, err
 }
 
-// invalidProject returns the refusal to raise the format of a project whose project.json cannot be used because of err.
-// It returns err itself for a machine fault.
+// invalidProject returns the refusal to raise a project's format because project.json cannot be used. err is the error
+// from reading project.json. If err is a machine fault, invalidProject returns err itself.
 func (sy *Sync) invalidProject(err error) error {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return err
@@ -180,8 +180,8 @@ func (sy *Sync) invalidProject(err error) error {
 	}
 }
 
-// refuseOlder returns a refusal if another machine in the project does not support the format to. This machine is not
-// checked, because the running program supports that format, even if an older version published a lower one.
+// refuseOlder returns a refusal if another machine in the project does not support the format given by to. This machine
+// is not checked, because the running program supports that format, even if an older version published a lower one.
 func (sy *Sync) refuseOlder(was, to int) error {
 	all, err := projectformat.Machines(sy.mail.Tree)
 	if err != nil {

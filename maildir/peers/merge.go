@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	syncFiles = 512     // files in one operation of a merge; a message's files are always in the same operation
-	syncBytes = 8 << 20 // total size of these files, in bytes
-	syncFew   = 128     // up to this many files, the total size is not checked: attachment.MaxStored limits each file
+	syncFiles = 512     // maximum number of files in one operation, unless this would split a message's files
+	syncBytes = 8 << 20 // maximum total size of these files, in bytes
+	syncFew   = 128     // a merge with more files checks their total size first; attachment.MaxStored limits each file
 )
 
 // errFilesMoved means that a file differs from the branch because it has just been changed.
@@ -87,7 +87,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 			return err
 		}
 	}
-	if len(tx.Writes) == 0 { // the files are already up to date, and only the history does not contain the merge yet
+	if len(tx.Writes) == 0 { // all files are up to date, and only the history still lacks the merge
 		merges := writer.Merge{Commit: m.Theirs, Onto: m.Ours}
 		sy.mail.History.Record([]writer.Op{{Verb: "sync", Merges: merges, At: sy.mail.Store.Now(), Summary: "nothing new"}}, nil)
 	}

@@ -17,11 +17,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// claimRound is one try of runClaimRounds. It reads what claimlist.Round needs, and applies the resulting
+// claimRound is one try of runClaimRounds. It reads the input for claimlist.Round, and applies the resulting
 // claimlist.Next.
 type claimRound struct {
 	sync         *Sync
-	remote, base history.Claims              // the other machines' list, and the list that the local files match
+	remote, base history.Claims              // the fetched list, and the list that the local files match
 	seen         map[string]*claimlist.Entry // the entries in both lists, by Git's hash of the content
 	knows        claimlist.Round
 	next         *claimlist.Next
@@ -192,8 +192,8 @@ func (r *claimRound) push(ctx context.Context) error {
 	return nil
 }
 
-// apply updates the local claim files to match the list, and records that they do. ok is false if one of the files has
-// changed since the round began. After a grant, ok is always true.
+// apply updates the local claim files to match the list, and records that they match it. ok is false if one of the
+// files has changed since the round began. After a grant, ok is always true.
 func (r *claimRound) apply(ctx context.Context, ask *claim.Request) (ok bool, err error) {
 	if len(r.next.Granted) == 0 {
 		return r.applyList(ctx)

@@ -42,7 +42,7 @@ type SyncState struct {
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is; "" if they are shared
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; "" if they are shared
 
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the server last found the shared branch rewritten
 }
@@ -61,7 +61,7 @@ func (s SyncState) String() string {
 type Sync struct {
 	mail   *core.Mail
 	claims *claims.Claims
-	saved  func(path string) // tells the outbox that a file in it was saved
+	saved  func(path string) // notifies the outbox that a file was saved in it
 
 	bell chan struct{} // receives a value when there may be something to push or sync was turned on
 	turn chan struct{} // held during a round
@@ -71,7 +71,7 @@ type Sync struct {
 	mu     sync.Mutex
 	state  SyncState
 	seen   map[string]*claimlist.Entry // entries of the shared list, by Git's hash of the content; never modified
-	listed map[string]*claimlist.Entry // that list, by path; nil if no round has run yet
+	listed map[string]*claimlist.Entry // current entries of the shared list, by path; nil before the first round
 	newer  error                       // why the shared branch must not be merged: see checkFormat
 	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
 }
@@ -82,7 +82,7 @@ func New(mail *core.Mail, claims *claims.Claims, saved func(path string)) *Sync 
 	return &Sync{mail: mail, claims: claims, saved: saved, bell: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 }
 
-// Changed tells the Sync that files have changed, so that there may be something to push.
+// Changed notifies the Sync that files have changed and may need to be pushed.
 func (s *Sync) Changed() {
 	if s.mail.IsShared() {
 		core.Ring(s.bell)
@@ -103,7 +103,7 @@ func (s *Sync) seenClaims() map[string]*claimlist.Entry {
 	return s.seen
 }
 
-// keepSeen sets the result of seenClaims to a copy of seen.
+// keepSeen stores a copy of seen for seenClaims to return.
 func (s *Sync) keepSeen(seen map[string]*claimlist.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +144,7 @@ func (s *Sync) note(change func(*SyncState)) {
 	change(&s.state)
 }
 
-// beganAt records when the current round began. The zero time means that the round has ended.
+// beganAt records when the current round began. The zero time means that no round is running.
 func (s *Sync) beganAt(at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,8 +168,8 @@ func (sy *Sync) State() SyncState {
 	return s
 }
 
-// Set durably turns the project's sync on or off. It returns ErrConflict if no origin is configured, any other error
-// from Remote.Ready, and any error from writing the file.
+// Set turns the project's sync on or off, and stores the setting durably. It returns ErrConflict if no origin is
+// configured, any other error from Remote.Ready, and any error from writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on {
 		if err := sy.mail.History.Ready(); errors.Is(err, history.ErrNoRemote) {
@@ -224,7 +224,7 @@ func (sy *Sync) reread(on bool) (changed bool, err error) {
 	if on == sy.mail.IsShared() {
 		return sy.mail.Reread()
 	}
-	// Forget the list that the files match, because it may change while sync is off.
+	// The list may change while sync is off, so forget which version of it the files match.
 	if err := sy.mail.History.KeepClaims(context.Background(), ""); err != nil {
 		return false, err
 	}
@@ -330,8 +330,8 @@ func (sy *Sync) PushLast(ctx context.Context) {
 	}
 }
 
-// syncRound calls do for a round, one round at a time, and records the result in the state. The round ends early if the
-// server must stop.
+// syncRound runs do as one round, and records the result in the state. Only one round runs at a time. The round ends
+// early if the server must stop.
 func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()

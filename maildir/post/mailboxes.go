@@ -42,8 +42,8 @@ func (p *Post) Office() *Office { return p.office }
 // ReservedMailbox reports whether the name is reserved for mail that belongs to no mailbox.
 func ReservedMailbox(name string) bool { return name == "catchall" || name == "aimx-catchall" }
 
-// Receives reports whether the agent receives mail from other domains at the address with the agent's name. It does if
-// owners.json lists the agent's project for the name. It also does if the agent is in the default project and no other
+// Receives reports whether the agent receives mail from other domains at the address with the agent's name. This is the
+// case if owners.json lists the agent's project for the name, or if the agent is in the default project and no other
 // project has the address. Receives returns ErrUnavailable if a file that the answer depends on cannot be read.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
@@ -53,8 +53,8 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	return other == p.mail && holder == agent, err
 }
 
-// HasMailbox reports whether the address with the given local part has a mailbox in a store. root is the store's
-// folder, and trees contains its trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
+// HasMailbox reports whether the address with the given local part has a mailbox in the store at root. trees contains
+// the store's trees by slug. HasMailbox reads only owners.json and these trees. See Store.MailboxAt. It returns
 // ErrUnavailable, and errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)

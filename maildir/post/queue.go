@@ -22,7 +22,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// OutsideRate is the default limit on the emails that one mailbox may send to other domains in an hour. Each recipient
+// OutsideRate is the default maximum number of emails that a mailbox may send to other domains per hour. Each recipient
 // is counted separately.
 const OutsideRate = 60
 
@@ -206,10 +206,10 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 	return before[last], before[:last], nil
 }
 
-// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is
-// unknown. It sends only one notice for the same last item: see lastOf. The notice does not identify bcc recipients
-// or their items, because others can read it (Invariant I7). core.MostNotices does not apply. TellUnsent returns any
-// error from the writer.
+// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
+// If it has already sent a notice with the same last item (see lastOf), it sends no other notice. The notice does not
+// identify bcc recipients or their items, because others can read it (Invariant I7). core.MostNotices does not apply.
+// TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

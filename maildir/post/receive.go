@@ -31,7 +31,7 @@ type Incoming struct {
 	References   []string  // oldest first
 	Automatic    bool      // written by a program or forwarded by a mailing list
 	Date         time.Time // from the email's own header; zero if it has none
-	ReplyTo      []string  // the Reply-To addresses, in the form of To
+	ReplyTo      []string  // the Reply-To addresses, in the same form as To
 	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
 	Hash         [32]byte  // identical for the same message, no matter which route it took
 	HTML         string    // the text in HTML; "" if there is none
@@ -67,7 +67,7 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
 		}
 	}
-	// Sure is set because the key may be in a file that cannot be read now.
+	// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true}
 	var received string // the id if Do succeeds; after an error, a plan that waits for the disk may still run
 	var refused []error
@@ -228,7 +228,7 @@ func (p *Post) receivedBefore(ctx context.Context, m *format.Message) (*format.M
 	return nil, err
 }
 
-// planReceived plans the files of an email, except its copies: the canonical file and the attachments. If the body is
+// planReceived plans an email's canonical file and its attachments, but not the copies for mailboxes. If the body is
 // too long for the file, it is truncated.
 func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) (err error) {
 	if m.ID, m.Created, err = p.mail.Store.Clock.Stamp(); err != nil {
@@ -242,7 +242,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	if err := p.mail.CheckSize(data); err != nil {
 		return err
 	}
-	if _, err := format.ParseMessage(m.ID, data); err != nil { // such a file would be a problem instead of mail
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // an invalid file would be reported as a problem
 		return err
 	}
 	for i := range files {
@@ -318,7 +318,7 @@ func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	return nil
 }
 
-// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, if a mailbox does not accept any more mail.
+// HasRoom returns refusal.MailboxFull, which is an ErrUnavailable, if a mailbox is too full to accept more mail.
 func (p *Post) HasRoom(ctx context.Context, agent string) error {
 	return p.mail.NeedRoom(ctx, func(string) int { return 0 }, []string{agent})
 }

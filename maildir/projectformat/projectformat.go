@@ -13,7 +13,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Highest is the highest format that this program supports. Only tests change it, before they start anything.
+// Highest is the highest format that this program supports. Only tests change it, and only before they do anything
+// else.
 var Highest = 1
 
 // ErrRefused means that this program must not use a project, because of the project's format.

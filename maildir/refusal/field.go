@@ -1,7 +1,7 @@
 package refusal
 
-// Field is a field of a request. Its text is the noun used in logs. Readers whose Words have an argument for the field
-// see the argument's name instead (Words.Args).
+// Field is a field of a request. Its text is the noun used in logs. If a reader's Words have an argument for the field,
+// the reader sees the argument's name instead (Words.Args).
 type Field string
 
 // These are the fields.

@@ -37,10 +37,10 @@ type Error struct {
 	Other  string   // what Name is compared with or contained in: a project, an agent, a path
 	ID     string   // id of the message that the refusal is about
 	Why    string   // the reason, as a clause
-	Counts []int    // numbers or sizes, in the order of the sentence
+	Counts []int    // numbers or sizes, in the order in which the sentence uses them
 	Limit  int      // the largest allowed number or size
 	Near   []string // names similar to the unknown name, nearest first
-	All    []string // all existing names if they are few; for a folder, the projects below it
+	All    []string // all existing names if there are only a few; for a folder, the projects below it
 	In     []string // other projects in which Name exists
 	Err    error    // the cause, for the log; only {cause} shows it
 }
@@ -81,7 +81,7 @@ func (e *Error) kind() error {
 type Own struct {
 	Kind error
 	Text string   // the whole sentence
-	Hint string   // how to fix the call, if a contract fixes the wording of Text
+	Hint string   // how to correct the call; used if a contract determines the wording of Text
 	Near []string // as in Error
 	Err  error    // the cause, for the log; may be nil
 }

@@ -12,7 +12,8 @@ type Folder struct {
 	Same string // the other folder, whose path names the project
 }
 
-// Folders lists such folders. If it is nil, as it usually is, only Git's own links count. See package folders.
+// Folders lists the known folders of this kind. It is usually nil. In that case, only Git's links determine which
+// folders contain the same code base. See package folders.
 type Folders []Folder
 
 // PlaceOf is like the function PlaceOf, but maps a path in one of the folders to the same path in the folder that
@@ -35,8 +36,9 @@ func (f Folders) PlaceOf(dir string) (Place, error) {
 	return place, nil
 }
 
-// IsOther reports whether path is in a working tree whose top is below folder, such as a code base in a folder of
-// code bases. Such a path does not belong to folder's code base. IsOther returns an error only for a machine fault.
+// IsOther reports whether path is in a working tree whose top is below folder. Such a path does not belong to folder's
+// code base. An example is a code base in a folder that contains several code bases. IsOther returns an error only for
+// a machine fault.
 func IsOther(path, folder string) (bool, error) {
 	top, err := WorkTree(path)
 	return strings.HasPrefix(top, strings.TrimSuffix(folder, "/")+"/"), err
@@ -62,7 +64,7 @@ func (f Folders) around(path string) (in Folder, ok bool) {
 	return in, ok
 }
 
-// nested reports whether path is in another folder of top's code base that is itself below top.
+// nested reports whether path is in another folder of top's code base, and that folder is itself below top.
 func (f Folders) nested(top, path string) bool {
 	in, ok := f.around(path)
 	if !ok || in.Same != top || in.Path == top {
@@ -78,9 +80,9 @@ func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	return rel, ok, err
 }
 
-// Around returns the folder that contains dir and is another folder of main's code base. This is one of the folders,
-// or the top of a worktree that Git has linked to main or to one of the folders. It returns "" if dir is in none of
-// them. It returns an error only for a machine fault.
+// Around returns the folder of main's code base that contains dir, if that folder is not main itself. This folder is in
+// f, or is the top of a worktree that Git has linked to main or to a folder in f. Around returns "" if there is no such
+// folder. It returns an error only for a machine fault.
 func (f Folders) Around(dir, main string) (string, error) {
 	if !filepath.IsAbs(dir) || main == "" {
 		return "", nil

@@ -77,8 +77,8 @@ func PlaceOf(dir string) (Place, error) {
 	return Place{Path: filepath.Join(common, rel), Top: common}, nil
 }
 
-// placeInLayout returns the location of a path that is not in a working tree. It may be in a bare layout whose folder
-// has no .git file. real is dir without symbolic links.
+// placeInLayout returns the location of a path that is not in a working tree. The path may be in a bare layout whose
+// folder has no .git file. real is dir without symbolic links.
 func placeInLayout(dir, real string) (Place, error) {
 	for at := real; at != filepath.Dir(at); at = filepath.Dir(at) {
 		bare := filepath.Join(at, ".bare")
@@ -94,8 +94,8 @@ func placeInLayout(dir, real string) (Place, error) {
 	return Place{Path: dir}, nil
 }
 
-// containerOf returns the container of a bare repository: the folder that contains the repository and its worktrees.
-// It has one if the repository is called .bare, or if the folder's own .git file points to the repository. Otherwise
+// containerOf returns the container of a bare repository: the folder that contains the repository and its worktrees. A
+// repository has a container if it is called .bare, or if the .git file in its parent folder points to it. Otherwise
 // containerOf returns "". It returns an error only for a machine fault.
 func containerOf(common string) (string, error) {
 	dir := filepath.Dir(common)

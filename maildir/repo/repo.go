@@ -204,9 +204,9 @@ func gitFolder(top string) (string, error) {
 }
 
 // isLinked reports whether the worktree at top is linked to the repository with the Git folder common. git is the
-// folder that the .git file in top names, and Git records the worktree's path there. If the recorded path is that of
-// another worktree that also uses git, the .git file in top is a copy, so top is not linked. A worktree that was
-// moved without Git's knowledge is still linked. isLinked returns an error only for a machine fault.
+// folder that the .git file in top names. Git records the worktree's path in that folder. If the recorded path is that
+// of another worktree that also uses git, the .git file in top is a copy, so top is not linked. A worktree that was
+// moved without Git is still linked. isLinked returns an error only for a machine fault.
 func isLinked(top, git, common string) (bool, error) {
 	if filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return false, nil

@@ -64,8 +64,8 @@ func (b *Book) Window(agent string) Seat {
 	return s
 }
 
-// Sit records the pane from which an agent without a session calls. moved reports whether the pane differs from the
-// one recorded before.
+// Sit records the pane from which an agent without a session calls the server. moved reports whether the pane has
+// changed.
 func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	if b.Window(agent).Pane == at {
 		return false
@@ -74,8 +74,7 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the windows of all agents. If but is not "", the window of the agent with that name
-// keeps the pane.
+// Vacate removes the pane from the seats of all windows, except the window of the agent named but.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -228,12 +227,12 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return s, true
 }
 
-// Tell records that an agent is getting a notice at a seat. unread lists the agent's unread messages, newest first,
-// and seen is the seat's state when these messages were read. Tell returns the messages that have not been announced
-// at the seat since its last Cut.
+// Tell records that an agent is being notified at a seat. unread contains the agent's unread messages, newest first.
+// seen is the seat's state when these messages were loaded. Tell returns the messages that have not been announced at
+// the seat since its last Cut.
 //
 // If more is set, older unread messages exist. After the call, these are treated as announced. The first such call
-// after a Cut sets older. If the seat was removed or cut after seen was read, Tell records nothing and ok is false.
+// after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {

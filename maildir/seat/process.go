@@ -155,7 +155,7 @@ func readStat(pid int) (st stat, err error) {
 	if open < 0 || end < open {
 		return st, errors.New("the process's state cannot be read")
 	}
-	rest := strings.Fields(string(data[end+1:])) // proc_pid_stat(5), from field 3
+	rest := strings.Fields(string(data[end+1:])) // the fields of proc_pid_stat(5), beginning with field 3
 	if len(rest) < 20 {
 		return st, errors.New("the process's state cannot be read")
 	}

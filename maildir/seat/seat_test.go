@@ -130,8 +130,8 @@ func TestTellOlder(t *testing.T) {
 	}
 }
 
-// TestTellMeanwhile checks that, if the context is reset after a seat's mail was read, no notice about that mail is
-// recorded, and all of the mail is announced afterwards.
+// TestTellMeanwhile checks what happens if the context is reset after a seat's mail was loaded. Tell must not record a
+// notice about that mail, and must announce all of the mail afterwards.
 func TestTellMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newNotebook(t)

@@ -7,7 +7,7 @@ import (
 )
 
 // The server keeps track of which process is waiting to wake a session. If no server is running, the process that
-// started waiting last records its PID next to the session's file, and the earlier ones exit.
+// started waiting last records its PID next to the session's file, and all earlier processes exit.
 
 // NoteWaiter records that a process is waiting to wake one of the tree's sessions. It replaces the process recorded
 // before. It returns any error from tree.WriteRun.

@@ -27,7 +27,7 @@ type Draft struct {
 	Files         []attachment.File // additional files, in memory
 	WorkDir       string            // absolute path of the sender's folder; selects a worktree (default: the main one)
 	Key           string            // idempotency key
-	Bounded       bool              // refuse if a recipient has Config.MailboxDepth unread messages
+	Bounded       bool              // refuse the draft if a recipient already has Config.MailboxDepth unread messages
 	Anywhere      bool              // a bare name may refer to the only agent with that name in another project
 	Audience      Audience          // the recipients of a reply, if To is empty
 	Variants

@@ -79,7 +79,7 @@ func (s *Sender) isGuest(d *Order) bool { return d.By != nil && s.mail.Store.IsF
 // badRecipients lists recipients that a message cannot have.
 type badRecipients struct {
 	names []string
-	of    refusal.Field // the list that contains all bad recipients
+	of    refusal.Field // the field that contains the bad recipients, or Recipients if several fields do
 }
 
 func (s *badRecipients) add(name string, of refusal.Field) {

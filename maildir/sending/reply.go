@@ -18,7 +18,7 @@ type Audience string
 const (
 	Author         Audience = ""         // the message's author
 	Everyone       Audience = "everyone" // the author and all other recipients, except the sender of the reply
-	EveryoneInside Audience = "inside"   // like Everyone, but like Author for a message from another domain
+	EveryoneInside Audience = "inside"   // like Author for a message from another domain, otherwise like Everyone
 )
 
 // MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
@@ -82,7 +82,7 @@ func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow)
 // reply is listed only if there is no other recipient.
 type Addressees struct {
 	Author  []string // for Audience Author; nil if the sender of the reply wrote the message
-	To, CC  []string // the others, as the message lists them
+	To, CC  []string // the other recipients, in the same lists as in the message
 	Outside bool     // the message came from another domain, so EveryoneInside means Author
 }
 

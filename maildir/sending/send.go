@@ -44,7 +44,7 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	passage := s.carrier.Begin(s.mail)
 	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
 	if d.Key != "" {
-		// Sure is set because the key may be in a file that cannot be read now.
+		// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
 		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true
 	}
 	if d.InReplyTo != "" {
@@ -182,10 +182,10 @@ func (s *Sender) gather(ctx context.Context, d *Order) (*attachment.Brought, err
 
 // Resolve replaces the recipients with the names that files store: agents' addresses with the agents' names, and the
 // addresses of agents in other projects with addresses that contain a slug. If d.Anywhere is set, a bare name that
-// exists in only one other project becomes an address there, and a note says so. Resolve first removes duplicates,
-// and returns an error if there are too many recipients. Therefore, it looks up a limited number of names, and each
-// of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name matches several agents. If the
-// draft's thread id is a message's short id, Resolve replaces it with the id of that message's thread.
+// exists in only one other project is replaced with that agent's address, and a note says so. Resolve first removes
+// duplicates, and returns an error if there are too many recipients. Therefore, it looks up a limited number of names,
+// and each of them only once. It returns ErrConflict or ErrNotFound if an address or a bare name matches several
+// agents. If the draft's thread id is a message's short id, Resolve replaces it with the id of that message's thread.
 func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error, err error) {
 	if n := d.distinct(); n > format.MaxRecipients {
 		return nil, tooManyRecipients(n)

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Edited tells the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
-// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole
-// tree must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe
-// for concurrent use.
+// Edited notifies the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
+// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
+// must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe for
+// concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -125,8 +125,8 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // files that the server wrote and others may have changed, although their state looks the same
-	level []chan error // callers waiting for a comparison whose differences are among these edits
+	alike []string     // files written by the server that others may have changed, although their FileStat is the same
+	level []chan error // callers waiting for a comparison that found differences among these edits
 }
 
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
@@ -218,8 +218,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into about most paths to ingest now, and the remaining edits. It does not split the
-// files of a message.
+// firstEdits returns about most paths to ingest now, and the remaining edits. The edits are sorted. firstEdits does not
+// split the files of a message.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {

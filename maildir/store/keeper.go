@@ -71,12 +71,12 @@ type Keeper struct {
 	index  index.Index
 	doubt  chan struct{} // wakes compare after events were lost or on request
 	faults faults
-	alike  []string // see edits.alike: those that could not be ingested yet. Only the writer's Run uses it
+	alike  []string // files from edits.alike that could not be ingested yet; used only by the writer's Run
 
 	mu       sync.Mutex
 	edited   map[string]bool // reported by the watcher but not ingested yet
-	backlog  []edit          // reported before those in edited, too many to ingest at once; sorted
-	scanned  bool            // the tree was compared: the files that the writer wrote lately must be checked, too
+	backlog  []edit          // edits reported before edited that were too many to ingest at once; sorted
+	scanned  bool            // a comparison has finished, so files that the writer wrote recently must be checked too
 	asked    bool            // the writer has been asked to ingest edited and backlog
 	rescan   []chan error    // callers waiting for a comparison of the whole tree
 	compared []chan error    // callers whose comparison found differences that are still in edited or backlog

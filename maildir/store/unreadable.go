@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// faults contains the paths that the index cannot read because of a machine fault. Their rows stay unchanged. All of
-// these paths are retried every retryTime. While there are any, decisions that depend on them are refused. faults is
-// safe for concurrent use, and its zero value is ready to use.
+// faults contains the paths that the index cannot read because of a machine fault. Their rows in the index stay
+// unchanged. All of these paths are retried every retryTime. Until they can be read, decisions that depend on them are
+// refused. faults is safe for concurrent use, and its zero value is ready to use.
 type faults struct {
 	mu    sync.Mutex
 	paths map[string]error
@@ -87,7 +87,8 @@ func within(at string, paths []string) bool {
 	}
 }
 
-// Sure returns ErrUnavailable while any file cannot be read. Decisions about the whole tree must then be refused.
+// Sure returns ErrUnavailable if any file currently cannot be read. Decisions about the whole tree must then be
+// refused.
 func (k *Keeper) Sure() error {
 	if all := k.Unreadable(); len(all) > 0 {
 		return unreadableError(all[0])

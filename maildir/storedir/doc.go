@@ -5,7 +5,7 @@
 //	server.lock           names the owner, which holds a flock on it
 //	server.sock           the socket on which the owner listens
 //	server.log            the log of a background server
-//	README.md             tells users what each file is for
+//	README.md             explains the files to users
 //	projects/<slug>/repo  a project's working tree
 //
 // See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files in the folder.

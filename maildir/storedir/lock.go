@@ -93,7 +93,7 @@ func Take(root string) (*Lock, error) {
 		f.Close()
 		return nil, err
 	}
-	// Only users read the PID, so a full disk is not a reason to refuse.
+	// A full disk must not prevent a start, so a failure to write the PID is ignored.
 	if f.Truncate(0) == nil {
 		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
@@ -117,8 +117,8 @@ func CheckLock(root string) error {
 	return err
 }
 
-// IsStore reports whether root is a store, that is, whether a process has ever taken its lock or it contains projects.
-// It also returns true for a folder that cannot be read, because that folder may be a store.
+// IsStore reports whether root is a store. It is a store if a process has ever taken its lock, or if it contains
+// projects. IsStore also returns true for a folder that cannot be read, because that folder may be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +172,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database last, so that an interrupted move is repeated
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database is last, so that an interrupted move is repeated
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}

@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// OpenProject opens the working tree of one of a store's projects for reading, without owning the store. key is as in
-// Resolver.ResolveKey. The caller must close the tree. OpenProject returns ErrInvalid, ErrUnavailable, or an
-// ErrNotFound that lists similar projects and projects in subfolders.
+// OpenProject opens the working tree of one of a store's projects for reading, without owning the store. key has the
+// same meaning as in Resolver.ResolveKey. The caller must close the tree. OpenProject returns ErrInvalid,
+// ErrUnavailable, or an ErrNotFound that lists similar projects and projects in subfolders.
 func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err error) {
 	r := NewResolver(root, scope)
 	m, err := r.ResolveKey(key)

@@ -45,8 +45,9 @@ func (s Scope) IsTooWide(dir string) (bool, error) {
 	return dir == home, err
 }
 
-// Above returns the top of the working tree whose project the path would belong to if the path had no project of its
-// own. It returns "" if the path itself would be a project. It returns an error only for a machine fault.
+// Above returns the top of the working tree that contains the path, if all paths in that tree belong to the top's
+// project by default. It returns "" if the path would be a project of its own. It returns an error only for a machine
+// fault.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -58,7 +59,8 @@ func (s Scope) Above(path string) (top string, err error) {
 	return place.Top, nil
 }
 
-// Resolver finds the project that a key refers to, for the store and for programs that read the store from outside.
+// Resolver finds the project that a key refers to. The store uses a Resolver, and so do programs that read the store
+// without owning it.
 type Resolver struct {
 	Root    string
 	Scope   Scope
@@ -66,7 +68,7 @@ type Resolver struct {
 	Folders func() (*folders.Map, error)  // returns the map of folders
 }
 
-// NewResolver returns a Resolver for a program that reads the store at root from outside.
+// NewResolver returns a Resolver for a program that reads the store at root without owning it.
 func NewResolver(root string, scope Scope) *Resolver {
 	return &Resolver{
 		Root:    root,
@@ -169,7 +171,7 @@ func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	return r.meaningOf(given, names, marked)
 }
 
-// meaningOf is like projectAt, but is passed the known projects and the map of folders.
+// meaningOf is like projectAt, but takes the known projects and the map of folders as arguments.
 func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.Map) (m Meaning, err error) {
 	if m.Place, err = repo.PlaceOf(given); err != nil {
 		return m, err
@@ -232,8 +234,8 @@ func freeSlug(names []ProjectName, human string) string {
 }
 
 // counts reports whether a line that the program wrote by itself applies. A clone's line applies, unless
-// r.Scope.PerPath is set or another repository has taken the clone's place. A worktree's line applies once the
-// worktree has been removed. counts returns an error only for a machine fault.
+// r.Scope.PerPath is set or another repository has replaced the clone. A worktree's line applies once the worktree has
+// been removed. counts returns an error only for a machine fault.
 func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	if l.Kind == folders.Clone {
 		if r.Scope.PerPath {
@@ -245,8 +247,9 @@ func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
 	return errors.Is(err, fs.ErrNotExist), tree.MachineFault(err)
 }
 
-// takeLine resolves a path in a line's folder and stores the result in m. The result is the line's project, or a
-// project for a folder below it that contains the same path. takeLine returns false if the line's project is unknown.
+// takeLine finds the project of a path in a line's folder, and stores the result in m. It maps the path to the same
+// path in the folder of the line's project. The result is that project, or a project for a subfolder that contains the
+// mapped path. takeLine returns false if the line's project is unknown.
 func (m *Meaning) takeLine(rule Rule, line folders.Line, path string, names []ProjectName) bool {
 	i := slices.IndexFunc(names, func(n ProjectName) bool { return n.Slug == line.Project })
 	if i < 0 || names[i].HumanKey == "" {
@@ -317,8 +320,8 @@ func above(at, old string) string {
 }
 
 // named returns the slug of the project with the given human key, or "" if there is none. If there are two such
-// projects, it picks the older one. If they are equally old, because one is a copy, it picks the one whose folder is
-// named after the key. It returns an error only for a machine fault.
+// projects, it picks the older one. If both have the same age, because one is a copy, it picks the project with the
+// slug derived from the key. It returns an error only for a machine fault.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil
@@ -352,7 +355,7 @@ func hasProject(root, slug string) (bool, error) {
 }
 
 // Places returns the folders on this machine that contain the same code base as a project's folder, according to the
-// lines in the map of folders that apply.
+// applicable lines in the map of folders.
 func (r *Resolver) Places() (all repo.Folders, err error) {
 	marked, err := r.Folders()
 	if err != nil || len(marked.Lines) == 0 {
@@ -380,7 +383,7 @@ func (r *Resolver) Places() (all repo.Folders, err error) {
 		}
 		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
 			return nil, err
-		} else if own.Slug == l.Project { // no higher-ranking line and no project of its own
+		} else if own.Slug == l.Project { // no other line or project takes precedence
 			all = append(all, repo.Folder{Path: l.Folder, Same: same})
 		}
 	}

@@ -11,8 +11,8 @@ import (
 // DecisionMarks are the marks that begin a decision, as in "Decision: we keep the index".
 var DecisionMarks = []string{"decision", "decided", "agreed", "resolution"}
 
-// Decisions returns the decisions in a body that a summary of its thread lists, in the order of the text. A body
-// without any of DecisionMarks has none.
+// Decisions returns the decisions in a body, in the order of the text. A summary of the body's thread lists the same
+// decisions. A body without any of DecisionMarks has none.
 func Decisions(body string) []string { return reading(body[:min(len(body), maxBody)]).decisions }
 
 // said contains the statements in one body. Each list is in the order of the text.

@@ -37,7 +37,7 @@ type Summary struct {
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
 	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
-	Truncated bool   `json:"-"`              // the thread or a body was over a limit
+	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
 	code []Item
 }
@@ -70,7 +70,7 @@ const (
 	maxBody     = 256 << 10 // number of bytes read from a body
 )
 
-// MaxBody is the number of bytes of a body to read. The last byte only shows whether the body is too long.
+// MaxBody is the number of bytes of a body to read. The last byte is read only to detect a body that is too long.
 const MaxBody = maxBody + 1
 
 // Of summarizes a thread. messages contains at least one message, oldest first. body returns a message's body. Of does

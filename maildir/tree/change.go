@@ -130,7 +130,7 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	// The old file is not the planned one, or the history may not have it.
+	// The operation must fail if the old file is not the planned one, or if the history may not have it.
 	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}
@@ -145,7 +145,7 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, or as much as they have done. If another program has written to the path in the
+// Undo reverts Stage and Publish, even if they were not completed. If another program has written to the path in the
 // meantime, Undo does not change that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {

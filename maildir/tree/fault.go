@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Fault classifies the error of a file operation by what it says about the file. Only FaultGone means that the file
-// does not exist.
+// Fault is the kind of error that a file operation returned. Only FaultGone means that the file does not exist.
 type Fault uint8
 
 const (
@@ -24,8 +23,8 @@ const (
 // say that anything is wrong with it.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file operation. An unknown errno counts as a machine fault: treating the file as
-// gone would lose mail, whereas a retry costs little.
+// FaultOf classifies the error of a file operation. An unknown errno is treated as a machine fault. Treating the file
+// as gone could lose mail, whereas a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault

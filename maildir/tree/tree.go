@@ -8,7 +8,7 @@
 //     machine. If a comment does not mention errors, the call returns any error from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
 //
-// The package knows nothing about mail: other packages give the paths their meaning.
+// The package does not depend on mail. Other packages define the meaning of the paths.
 package tree
 
 import (
@@ -46,7 +46,7 @@ type Tree struct {
 
 	mu     sync.Mutex
 	users  int    // number of users that need the folder to stay open
-	pinned bool   // Open counts as a user until Close
+	pinned bool   // whether Open still keeps the folder open; if so, users includes this use
 	sys    system // the open folder, while users > 0
 }
 
@@ -108,8 +108,8 @@ func (t *Tree) Close() error {
 	return nil
 }
 
-// Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold only
-// saves time: if the folder cannot be opened, each use returns the error, but Hold does not.
+// Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold is
+// only an optimization. If the folder cannot be opened, Hold reports no error, but each use does.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}

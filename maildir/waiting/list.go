@@ -34,8 +34,8 @@ type List struct {
 
 	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
-	// Groups of threads, at most maxWaiting threads each unless the query says All. Urgent threads come first, then
-	// threads of high importance, then the newest. A thread is in the first group that it fits.
+	// The following are groups of threads, with at most maxWaiting threads each unless Query.All is set. Urgent threads
+	// come first, then threads of high importance, then the newest. A thread is in the first group that it fits.
 	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
 	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
 	New       []Thread `json:"new"`               // other unread mail
@@ -44,8 +44,8 @@ type List struct {
 
 	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
 	Later      int       `json:"later,omitempty"`
-	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of them appears again
-	Hidden     []Thread  `json:"hidden"`               // these threads, if the query says All
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of these threads appears again
+	Hidden     []Thread  `json:"hidden"`               // these threads, if Query.All is set
 
 	Unread int `json:"unread"` // number of all unread messages
 
@@ -97,7 +97,7 @@ type Group struct {
 	Total     int // number of threads, including those not listed
 }
 
-// Groups returns the groups in their order, including empty ones, but the hidden threads only if there are any.
+// Groups returns the groups in order, including empty groups. It omits the group of hidden threads if there are none.
 func (w *List) Groups() []Group {
 	all := []Group{
 		{"blocked", "Blocked on you", w.Prompts, w.Blocked, w.Totals.Blocked},
@@ -114,9 +114,9 @@ func (w *List) Groups() []Group {
 // Mail returns the threads that are waiting for the agent, in the order of their groups.
 func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.New) }
 
-// Query selects what List lists.
+// Query contains the options of Lister.List.
 type Query struct {
-	Open bool // omit the bcc recipients that the agent is waiting for, for readers who must not see them (Invariant I7)
+	Open bool // omit bcc recipients that the agent is waiting for, because the reader must not see them (Invariant I7)
 	All  bool // list all threads of a group, not only the first maxWaiting, and the hidden threads
 }
 
@@ -124,7 +124,7 @@ type Query struct {
 type Thread struct {
 	Project string `json:"project,omitempty"` // in a list of all projects: the slug
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed the agent's own
+	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed, the agent's message
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
@@ -153,7 +153,7 @@ type Thread struct {
 
 // These are the limits of List.
 const (
-	askedFor   = 14 * 24 * time.Hour // how long a question that the agent has read or asked stays listed
+	askedFor   = 14 * 24 * time.Hour // maximum age of a listed question that the agent has read or asked
 	maxWaiting = 50                  // maximum number of threads in a group, and of invalid files
 	maxIDs     = 50                  // maximum length of Thread.IDs
 	maxDue     = 1000                // maximum number of messages of each kind to check, newest first
@@ -212,8 +212,8 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	return w, err
 }
 
-// Together combines an agent's lists from several projects into one list. Entries get their projects' slugs,
-// except broken files. Together does not change the lists in each.
+// Together combines an agent's lists from several projects into one list. Each entry, except a broken file, gets its
+// project's slug. Together does not change the lists in each.
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
@@ -267,7 +267,7 @@ func (w *List) add(of *List) {
 	w.LeftOut = of.LeftOut // the same for all projects
 }
 
-// InProject returns copies of the stops and unwoken agents that name their project, for a list of all projects.
+// InProject returns copies of stopped and asleep in which each entry names its project, for a list of all projects.
 func InProject(slug string, stopped []claims.Stop, asleep []wake.Unwoken) ([]claims.Stop, []wake.Unwoken) {
 	stopped, asleep = slices.Clone(stopped), slices.Clone(asleep)
 	for i := range stopped {

@@ -107,8 +107,8 @@ func (l *Lister) decidable(ctx context.Context, all []waiting, places []int) (ma
 	return can, nil
 }
 
-// hide moves into the last group the messages of the threads that the agent has hidden with Later and in which nothing
-// newer is waiting. It counts these threads in w, and returns them.
+// hide moves messages to the last group if the agent has hidden their thread with Later and no newer message is waiting
+// in that thread. It counts these threads in w, and returns them.
 func (l *Lister) hide(ctx context.Context, w *List, all []waiting) (map[string]index.Hidden, error) {
 	hidden, err := l.Mail.Store.Index.Hidden(ctx, l.Mail.Slug, l.Agent, l.Mail.Store.Now())
 	if err != nil || len(hidden) == 0 {

@@ -28,7 +28,7 @@ type Sessions struct {
 
 // Windows represents a store's tmux windows, which the store's projects share. The zero value is ready to use.
 type Windows struct {
-	typing  atomic.Int32 // number of Types callers
+	typing  atomic.Int32 // number of callers of Types that have not called done
 	seating sync.Mutex   // held by SetSeat
 }
 
@@ -56,7 +56,7 @@ type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
 	Model   string       // "" if the client does not report it
-	Agent   string       // the session's agent, if it is already known; for "", see Begin
+	Agent   string       // the session's agent if it is already known; otherwise "" (see Begin)
 	Pane    Pane         // the pane in which the client is running; zero outside tmux
 	Process seat.Process // the client's process
 }
@@ -206,8 +206,8 @@ func (ss *Sessions) SetAsking(k SessionKey, asks bool, tool string) {
 	}
 }
 
-// Status returns an agent's status. An agent that has reported that it is ready is working while one of its sessions is
-// working on a turn.
+// Status returns an agent's status. If the agent has reported that it is ready, but one of its sessions is working on a
+// turn, the status is work.
 func (ss *Sessions) Status(a *index.AgentRow) string {
 	if a.Status != format.Ready {
 		return a.Status
@@ -285,8 +285,8 @@ func (ss *Sessions) Of(k SessionKey) (s seat.Seat, ok bool) { return ss.mail.Sea
 // Pane is a tmux pane.
 type Pane = seat.Pane
 
-// SetSeat records the pane from which an agent calls. The zero Pane means no pane. A pane belongs to the agent that
-// last called from it.
+// SetSeat records the pane from which an agent calls the server. The zero Pane means no pane. A pane belongs to the
+// agent that last called from it.
 func (ss *Sessions) SetSeat(agent string, at Pane) {
 	ss.windows.seating.Lock() // otherwise two agents in the same pane could each remove the other's record
 	defer ss.windows.seating.Unlock()

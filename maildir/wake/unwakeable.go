@@ -16,7 +16,7 @@ const notTyped = "this server does not type into tmux windows (NUDGE=tmux turns 
 
 // Unwakeable returns the reason why mail cannot wake an agent right now. It returns "" if mail wakes the agent or
 // reaches it during its turn. It also returns "" for users' agents, and for agents on other machines, because this
-// server does not know their sessions.
+// server has no record of their sessions.
 func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	if a.Program == core.PersonProgram || ss.mail.MachineOf(a) != "" {
 		return ""

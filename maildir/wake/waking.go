@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, at most for the duration long. If another caller has replaced this one, or if the
-// project was removed, over is true. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits for the bell, but no longer than the duration long. If another caller has replaced this one, or if
+// the project was removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -171,7 +171,7 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 // IdleSeat is a seat that the server must wake when it is idle, because no client is waiting to do so.
 type IdleSeat struct {
 	seat.Seat
-	Program string        // from the profile; "agentmail" after a call from a pane: only that toolset records panes
+	Program string        // from the profile, or "agentmail" if the agent has a pane (only that toolset records panes)
 	New     int           // number of unread messages that were not announced
 	Newest  string        // the newest of these messages
 	Works   bool          // the seat is not idle, and its client's hook notifies it

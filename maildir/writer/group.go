@@ -270,7 +270,7 @@ func (g *Group) publishTx(tx *Tx) error {
 }
 
 // findWritten checks the group's files before they are ingested. It returns, by path, the files that have not changed
-// since they were staged. If a file cannot be checked because of a machine fault, it counts as unchanged. This is
+// since they were staged. If a file cannot be checked because of a machine fault, it is treated as unchanged. This is
 // safe because the index checks rows that came from the writer again when the watcher reports the file.
 func (g *Group) findWritten() map[string]tree.Written {
 	found := map[string]tree.Written{}

@@ -75,7 +75,7 @@ type journalOp struct {
 	Agent   string         `json:"agent,omitempty"`
 	ID      string         `json:"id,omitempty"`
 	Marks   string         `json:"marks,omitempty"`
-	IDs     []string       `json:"ids,omitempty"` // if the operation concerns several messages
+	IDs     []string       `json:"ids,omitempty"` // ids of the messages if there are several
 	Door    string         `json:"door,omitempty"`
 	Step    string         `json:"step,omitempty"`
 	Summary string         `json:"summary,omitempty"`
@@ -248,7 +248,8 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty truncates the file, all of whose records are done. It does nothing if the file cannot be opened.
+// empty truncates the file. The caller must make sure that all of its records are done. If the file cannot be opened,
+// empty does nothing.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()

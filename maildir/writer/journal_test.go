@@ -329,8 +329,8 @@ func TestRecoverReplaceNotStaged(t *testing.T) {
 	}
 }
 
-// TestRecoverForgetsCommitted checks that operations that the journal marks as committed are not repeated, and that
-// the other operations are kept in case there is another crash.
+// TestRecoverForgetsCommitted checks that recovery does not repeat operations that the journal marks as committed.
+// Recovery must keep the other operations, because there may be another crash.
 func TestRecoverForgetsCommitted(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -355,8 +355,8 @@ func TestRecoverMerge(t *testing.T) {
 	}
 }
 
-// TestRecoverKeepsEdits checks that if a user changed or deleted a file after the rename, recovery does not revert
-// that.
+// TestRecoverKeepsEdits checks that recovery does not revert a user's change to a file, or a user's deletion of a file,
+// that was made after the rename.
 func TestRecoverKeepsEdits(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

@@ -27,9 +27,9 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. These functions can use
-// the folders that the group has opened, because by then the watcher has usually reported the group's files. If too
-// many turns are in progress in the store, turn first waits until one of them ends.
+// turn writes a group and then, unless ctx has ended, calls the functions passed to Aside. By then, the watcher has
+// usually reported the group's files, so these functions can use the folders that the group has opened. If too many
+// turns are in progress in the store, turn first waits until one of them ends.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	work := context.WithoutCancel(ctx) // work in progress continues after ctx ends
 	w.Limits.groups <- struct{}{}

@@ -9,7 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge is a commit by another machine whose changes an operation applies. The zero Merge means that there is none.
+// Merge identifies a commit by another machine if the operation applies changes from that commit. The zero Merge means
+// that there is no such commit.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
 	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes
@@ -39,7 +40,7 @@ type Op struct {
 	// committed. It has not been committed if HEAD lacks one of the operation's paths, or has a different version of a
 	// path in Revised. Otherwise, the history skips the operation.
 	Recovered bool
-	Revised   []string // for a recovered operation: paths it replaced or removed that have not changed since
+	Revised   []string // for a recovered operation: paths that it replaced or removed, and that have not changed since
 }
 
 // tracked reports whether the index and the history track the file at path. They are not informed of other files that
@@ -66,7 +67,7 @@ func (o Op) each(ids []string) []Op {
 // Tx is an operation that the writer carries out: a transaction that writes either all of its files or none.
 type Tx struct {
 	Op
-	IDs   []string // if the operation concerns several messages; the history shows a line for each
+	IDs   []string // ids of the messages if there are several; the history shows a line for each
 	Facts []string // the facts that the operation depends on; a group contains at most one operation for each fact
 	Alone bool     // the operation must be the only one in its group, because it may depend on anything
 	Sure  bool     // refuse the operation (Owner.Sure) if any file in the tree currently cannot be read

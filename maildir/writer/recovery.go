@@ -201,7 +201,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			damaged++
 		}
 	}
-	if damaged > 0 || lost > 0 && placed == 0 { // not all files had become durable, so none was renamed
+	if damaged > 0 || lost > 0 && placed == 0 { // at least one file had not become durable, so none was renamed
 		return false, nil
 	}
 	for i := range ready {
@@ -234,7 +234,7 @@ func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	return tree.IgnoreGone(c.Undo(&w))
 }
 
-// standing is the state, after a crash, of a file that the journal lists.
+// standing describes the state of a file in the journal after a crash.
 type standing struct {
 	staged   bool // a staged file exists: the new file, or the old file that was replaced or removed
 	intact   bool // the staged file is the complete new file

@@ -2,9 +2,9 @@
 // renames them into place, and passes them to the index and the history.
 //
 // One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued operations,
-// makes their files durable, renames them into place, makes the renames durable, ingests the files in one
-// transaction, records the operations in the history, and answers. Operations queued in the meantime form the next
-// group. Therefore groups grow under load, while a single caller never waits for others.
+// makes their files durable, renames them into place, makes the renames durable, ingests the files in one transaction,
+// records the operations in the history, and answers the callers. Operations queued in the meantime form the next
+// group. Therefore, groups grow under load, while a single caller never waits for others.
 //
 // A plan can rely on the index, which contains everything written before the group. If two operations depend on the
 // same fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by
@@ -13,8 +13,8 @@
 // that file has been committed (save). The journal durably records what a group is about to do, so that each
 // operation is complete or absent after a crash.
 //
-// A Writer does not know about mailboxes. It calls the project whose tree it writes to through the interface Owner.
-// docs/durability.md, "How one operation is written", describes all steps.
+// A Writer does not depend on mailboxes. It calls the owner of its tree, which is a project, through the interface
+// Owner. docs/durability.md, "How one operation is written", describes all steps.
 package writer
 
 import (
@@ -44,7 +44,7 @@ type Config struct {
 	Observe func(op Op, took time.Duration, err error)
 }
 
-// Owner is the project whose tree a Writer writes to.
+// Owner is the owner of the tree that a Writer writes to: a project.
 type Owner interface {
 	// Ingest updates the index for a group's files. The argument written contains the states of the files right after
 	// the writer's renames. The index reads the files that are missing from written.

@@ -11,8 +11,8 @@ import (
 // unknown.
 const serverGone = "its server stopped before the hook finished"
 
-// adopt takes over a command whose server was killed before the command ended. Like any other command, it is ended at
-// its timeout or when this server stops. adopt then logs the outcome.
+// adopt takes over a command that is still running after its server was killed. It ends the command at the command's
+// timeout or when this server stops, like any other command. adopt then logs the outcome.
 func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 	log := r.cfg.Log.With("hook", a.Hook, "message", a.Message)
 	all := time.Duration(a.Timeout) * r.cfg.Second

@@ -131,9 +131,9 @@ func passing(err error) bool {
 	return tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, syscall.ENOEXEC) && !errors.Is(err, syscall.E2BIG)
 }
 
-// stop sends TERM to a process group and, if it has not ended after the given time, KILL. It returns the result of
-// Wait for the group's leader. If even KILL did not end the leader, waited is false. This can happen if the command
-// has switched to another user or left its group.
+// stop sends TERM to a process group. If the group has not ended after the given time, stop sends KILL. It returns the
+// result of Wait for the group's leader. If even KILL did not end the leader, waited is false. This can happen if the
+// command has switched to another user or left its group.
 func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waited bool, err error) {
 	syscall.Kill(-group, syscall.SIGTERM)
 	kill := time.NewTimer(after * r.cfg.Second)
@@ -200,7 +200,7 @@ func attached(run *hook.Run) string {
 	for {
 		text, err := json.Marshal(all)
 		if err != nil {
-			panic(err) // only strings and numbers: cannot fail
+			panic(err) // cannot happen: the list contains only strings and numbers
 		}
 		if len(text) <= maxFact {
 			return string(text)

@@ -11,10 +11,10 @@
 //   - in a separate process group, which gets TERM at the timeout and KILL five seconds later;
 //   - as the owner of the mailbox, if the server is root.
 //
-// Deliveries and replies never wait for hooks, because this package reads changes that the index has already
-// recorded. It writes a run's mark before the run begins, so that no crash or restart repeats the run. Runs that have
-// not begun when this server ends are begun by the next server. On Linux, if a killed server left commands running,
-// the next server ends them at their timeouts.
+// Deliveries and replies never wait for hooks, because this package reads changes that the index has already recorded.
+// It writes a run's mark before the run begins, so that no crash or restart repeats the run. If runs have not begun
+// when this server ends, the next server begins them. On Linux, if a killed server left commands running, the next
+// server ends them at their timeouts.
 package hook
 
 import (
@@ -31,9 +31,9 @@ import (
 // Config configures a Runner. Store is required. The zero value of any other field selects its default.
 type Config struct {
 	Store   *maildir.Store
-	Log     *slog.Logger  // nil: discarded
-	Workers int           // commands that may run at the same time; 0: 8
-	Second  time.Duration // how long one second of a timeout takes, for tests; 0: a second
+	Log     *slog.Logger  // if nil, log lines are discarded
+	Workers int           // maximum number of commands that run at the same time; 0 means 8
+	Second  time.Duration // actual length of a second in timeouts, for tests; 0 means one second
 }
 
 // Runner runs hooks.
@@ -50,7 +50,7 @@ type Runner struct {
 
 const (
 	defaultWorkers = 8
-	pageSize       = 256  // changes read at a time
+	pageSize       = 256  // number of changes read at a time
 	saveEvery      = 4096 // number of changes between two saves of the mark
 	retryTime      = 2 * time.Second
 )
@@ -105,9 +105,9 @@ func (r *Runner) Run(ctx context.Context) {
 // Idle reports whether no command is running or waiting.
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
-// resume determines the position from which to follow the feed. Normally, that is where the last Run ended. If the
-// index is new or no mark was saved, resume queues the missed firings, and Run follows the feed from the creation of
-// the first hook on.
+// resume determines the position from which to follow the feed. Normally, this is the position at which the last Run
+// ended. If the index is new or no mark was saved, resume queues the missed firings. Run then follows the feed from the
+// time when the first hook was created.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "cannot resume hooks", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {

@@ -1,5 +1,5 @@
-// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. Converting a JPEG image to a
-// lossless format never makes it smaller.
+// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. The conversion is lossy,
+// because a lossless version of a JPEG image is never smaller than the original.
 package cwebp
 
 import (

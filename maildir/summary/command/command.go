@@ -16,7 +16,7 @@ import (
 
 // These are the limits for a command.
 const (
-	Limit     = 30 * time.Second // measured from the call, including the wait for its turn
+	Limit     = 30 * time.Second // maximum duration of a call, including the wait for its turn
 	maxOutput = 16 << 10         // bytes
 	atATime   = 2                // number of commands that may run at the same time
 )
