@@ -61,7 +61,7 @@ func TestWrittenInto(t *testing.T) {
 	}
 }
 
-// refusing is an index whose next Ingest fails while refuse is set.
+// refusing is an index. If refuse is set, the next call of Ingest clears it and fails.
 type refusing struct {
 	index.Index
 	refuse *atomic.Bool

@@ -42,8 +42,7 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy from the history, with its marks. The field for a mark is nil if the copy does not have
-// that mark.
+// oldCopy is an inbox copy from the history, with its marks. A mark's field is nil if the copy does not have the mark.
 type oldCopy struct {
 	history.OldFile
 	id                  string
@@ -88,7 +87,7 @@ func (c *oldCopy) wasRead() *history.OldFile {
 	return c.archived
 }
 
-// pageAsOf returns a page of an inbox from the history. A cursor is the number of copies before the page.
+// pageAsOf returns a page of an inbox from the history. A cursor is the number of copies that precede the page.
 func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
 	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {

@@ -105,7 +105,7 @@ func TestPlantedShard(t *testing.T) {
 }
 
 // TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the other file is created after the send is
-// planned, and before its files are renamed into place.
+// planned and before the send's files are renamed into place.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts

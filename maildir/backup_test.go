@@ -219,7 +219,8 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
-// unsummed returns the archive with a wrong checksum at the end. Only reading the archive to the end reveals this.
+// unsummed returns the archive with a wrong checksum at the end. The error is found only if the archive is read to the
+// end.
 func unsummed(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data = bytes.Clone(data)

@@ -64,8 +64,8 @@ func TestOwners(t *testing.T) {
 }
 
 // TestTrust checks that a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and comes
-// from a sender that the server itself has authenticated. This must depend on the content of the copy, not on that of
-// the canonical file.
+// from a sender that the server itself has authenticated. Trust must depend on the content of the copy, not on the
+// content of the canonical file.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

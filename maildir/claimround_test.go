@@ -68,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. The claim's file must
-// reach each machine with the next round there, and so must a release, a renewal, and the undo of either.
+// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. Each machine must get the
+// claim's file in its next sync round. The same applies to a release, to a renewal, and to undoing either of them.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -141,8 +141,8 @@ func TestSharedClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByHand checks that a user can request a claim by writing a claim file by hand, and its release by
-// removing the file.
+// TestClaimsByHand checks that a user can claim a path by writing a claim file by hand, and can release it by removing
+// the file.
 func TestClaimsByHand(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -251,8 +251,8 @@ func TestClaimsBefore(t *testing.T) {
 }
 
 // TestClaimsOutOfReach checks claims made while the shared repository cannot be reached. Depending on the setting,
-// they must be refused, or be valid only on their own machine. If such a claim later conflicts with an earlier one,
-// its holder must get a notice.
+// these claims must be refused, or be valid only on the machine where they were made. If such a claim later conflicts
+// with an earlier one, its holder must get a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -500,9 +500,9 @@ func TestClaimsHostile(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNamesakes checks that two agents with the same name count as different agents as long as their machines
-// have not merged their mail. Another machine's agent must not be able to claim here. A user's agent must be the same
-// agent on all machines.
+// TestClaimsOfNamesakes checks that two agents with the same name count as different agents until their machines have
+// merged their mail. An agent of another machine must not be able to claim paths on this machine. A user's agent must
+// be the same agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

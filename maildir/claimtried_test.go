@@ -128,7 +128,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn checks that a claim does not reappear if its own machine releases it while the sync is off on this
+// TestClaimsOffOn checks that a claim does not reappear if its machine releases it while the sync is off on another
 // machine.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
@@ -286,8 +286,8 @@ func TestClaimsByCase(t *testing.T) {
 	}
 }
 
-// TestClaimsForAnother checks that if a user claims a path for another machine's agent, the claim belongs to that
-// agent.
+// TestClaimsForAnother checks that if a user claims a path on behalf of another machine's agent, that agent gets the
+// claim.
 func TestClaimsForAnother(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -342,7 +342,7 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed checks that after a claim was released while the sync was off on this machine, its former
+// TestClaimsOffOnFreed checks that if a claim is released on this machine while the sync is off here, its former
 // holder can claim the path again.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 // Copies is the result of CheckCopies.
 type Copies struct {
 	Differing []string // paths of inbox and outbox copies that differ from the canonical file
-	Orphaned  []string // for each message without a canonical file: the path of the copy that readers see
+	Orphaned  []string // for each message without a canonical file, the path of the copy that readers see
 }
 
 // CheckCopies compares the header and body of each inbox and outbox copy in a tree with the canonical file, except

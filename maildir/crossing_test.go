@@ -58,7 +58,7 @@ func projectAt(t testing.TB, s *maildir.Store, key string, names ...string) *mai
 // in returns an agent's address in other projects.
 func in(p *maildir.Project, agent string) string { return agent + "@" + p.Slug }
 
-// items lists the names of the files with a project's mail to other projects.
+// items lists the names of the files that contain a project's undelivered mail to other projects.
 func items(t testing.TB, p *maildir.Project) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(filepath.Dir(p.Dir()), crossing.FolderName))
@@ -85,9 +85,9 @@ func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 	return m
 }
 
-// TestCrossing checks the files that a message to agents of two projects creates in both trees: the names in them,
-// their seals and the attachment. Bcc recipients must be named only in their own and the sender's copies. No mail may
-// be left waiting.
+// TestCrossing checks the files that are created in both trees when a message is sent to agents of two projects: the
+// names in these files, their seals and the attachment. Bcc recipients must be named only in their own and the
+// sender's copies. No mail may be left waiting.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -215,7 +215,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked, while it is true, makes writes to an agent's inbox fail.
+// blocked makes writes to an agent's inbox fail while the Bool is true.
 type blocked struct {
 	atomic.Bool
 	agent string
@@ -498,7 +498,7 @@ func TestCrossingSaved(t *testing.T) {
 	}
 }
 
-// TestCrossingNoAddress checks which parties count as email addresses.
+// TestCrossingNoAddress checks which parties are treated as email addresses.
 func TestCrossingNoAddress(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{Domains: []string{"mail"}, Outside: maildir.Outside{Allow: []string{"*", "front", "example.org"}}})
@@ -600,8 +600,8 @@ func (h packs) KeepPacks(ctx context.Context) (done func(), err error) {
 }
 
 // TestCrossingBackup checks that a restored store delivers mail that was waiting when the backup was made. It must
-// also deliver mail that was sent during the backup, between the copying of the recipient's project and the copying
-// of the sender's project.
+// also deliver mail that was sent during the backup, after the recipient's project was copied and before the sender's
+// project was copied.
 func TestCrossingBackup(t *testing.T) {
 	t.Parallel()
 	var before []*func()
@@ -644,7 +644,7 @@ func TestCrossingBackup(t *testing.T) {
 	}
 }
 
-// TestCrossingUnwatched checks that the watcher ignores the files with mail to other projects.
+// TestCrossingUnwatched checks that the watcher ignores the files that contain mail to other projects.
 func TestCrossingUnwatched(t *testing.T) {
 	t.Parallel()
 	for rel, want := range map[string]bool{

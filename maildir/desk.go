@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Users type short forms that programs do not use: the last element of a project's path, or part of an id. Users also
-// do not register as agents. The functions below allow for both.
+// Users type short forms that programs do not use: the last element of a project's path, or part of an id. The
+// functions below accept these short forms.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
 // project's folder in the store. It returns any error from Project, ErrConflict if several projects have that name, and

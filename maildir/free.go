@@ -36,7 +36,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	}
 	texts, normalized := []string{f.Pattern}, map[string][]string{}
 	err := b.p.Claims.Normalize(claim.From{WorkDir: f.WorkDir}, func(m *claim.Normalizer) error {
-		normalized[f.Pattern], _ = m.Patterns(texts) // nil if the text could not have been claimed
+		normalized[f.Pattern], _ = m.Patterns(texts) // nil if Claim would reject the pattern
 		return nil
 	})
 	if err != nil {

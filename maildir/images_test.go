@@ -201,8 +201,8 @@ func TestImagePolicy(t *testing.T) {
 	}
 }
 
-// photo returns a JPEG image with the grain of a photograph, and the same image without the grain, which stands in
-// for the output of cwebp.
+// photo returns a JPEG image with the grain of a photograph, and the same image without the grain. The second image is
+// used as the output of cwebp.
 func photo(t *testing.T) (grainy, coded []byte) {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 64, 64)), rand.New(rand.NewPCG(1, 2))
@@ -217,8 +217,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto checks that a conversion that loses detail is made only if the sender requests it and it saves a fifth of
-// the size. The sender must always get a note about it.
+// TestPhoto checks that a lossy conversion is made only if the sender requests it and it saves a fifth of the size.
+// The sender must always get a note about it.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)

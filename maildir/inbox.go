@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits until the bell rings, the timeout expires, or the wait, the project or ctx ends. If again is false,
-// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the
-// project's folder was removed.
+// awaitBell waits until bell is closed, the timeout expires, or the wait, the project or ctx ends. If again is false,
+// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if
+// the project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {

@@ -17,7 +17,7 @@ import (
 // Deferred is a thread that an agent has hidden for a while.
 type Deferred struct {
 	Thread  string       `json:"thread_id"`
-	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox, which carries the mark
+	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox; it gets the mark
 	Subject string       `json:"subject"`
 	Until   format.Stamp `json:"until"`
 }
@@ -25,7 +25,7 @@ type Deferred struct {
 // MaxLater is the longest time for which Later hides a thread.
 const MaxLater = 30 * 24 * time.Hour
 
-// laterMost is the number of a thread's newest messages that Later searches for a message in the agent's inbox.
+// laterMost is how many of a thread's newest messages Later examines to find one in the agent's inbox.
 const laterMost = 50
 
 // Later hides a thread from Waits for a while. The thread appears again when that time is over or a newer message

@@ -202,7 +202,8 @@ func TestNamesakesInterrupted(t *testing.T) {
 		if _, err := b.p.Sync.Now(t.Context()); err == nil {
 			t.Errorf("%s cannot be read, but there is no error", path)
 		}
-		// On a slow machine, the round can end with an error that the disk is not responding, while files still move.
+		// On a slow machine, the round can end with the error that the disk is not responding, while files are still
+		// being moved.
 		until(t, fmt.Sprintf("%d files to be moved although %s cannot be read", moves[i], path), func() bool {
 			moved, err := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue-*", "notes", "*.txt"))
 			if err != nil || len(moved) > moves[i] {

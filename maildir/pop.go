@@ -35,7 +35,8 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that has to reserve room first. The pop has not marked any delivery yet.
+// errNoRoom ends the plan of a pop that must reserve room before it can continue. At that point, the pop has not
+// marked any delivery.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is like Pop, but returns only as much of the body as fits into room.
@@ -134,8 +135,8 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	return &k.unread[agent][n], nil
 }
 
-// pops caches the unread deliveries that the pops of one group have read from the index. Inboxes do not change while
-// a group is planned. Only plans use the cache, and all plans of a project run in one goroutine.
+// pops caches the unread deliveries that the pops of one group have read from the index. This is safe because inboxes
+// do not change while a group is planned. Only plans use the cache, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
 	group  uint64                      // the group's number

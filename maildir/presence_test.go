@@ -205,7 +205,7 @@ func TestNoticeMany(t *testing.T) {
 }
 
 // TestSeat checks that an agent's seat is the pane of its last call, even after a restart, and that a pane belongs to
-// only one agent in all projects.
+// only one agent across all projects.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

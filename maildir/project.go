@@ -304,8 +304,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject creates and returns the project whose key and slug choose returns, or returns the existing project.
-// No other project is created while choose runs.
+// createProject calls choose for a human key and a slug, and creates the project with these names. If that project
+// already exists, createProject returns it. No other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err

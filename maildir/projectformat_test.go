@@ -224,7 +224,7 @@ func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	return a, b, bare
 }
 
-// published returns the content of the file in which the machine of publishes its format, as the machine at sees it.
+// published returns the format that the machine of publishes, read from the tree of the machine at.
 func published(t *testing.T, of, at sharer) string {
 	t.Helper()
 	id := maildir.StoreOf(of.p).Machine()

@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that the keys of calls are exactly the names of the exported methods of v's type.
+// covers checks that the keys of calls are exactly the exported methods of v's type.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)

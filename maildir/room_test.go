@@ -17,8 +17,7 @@ import (
 // rowBytes is the size, in these tests, of a message without its body in an answer.
 const rowBytes = 100
 
-// room returns the room for an answer, in which a body counts with its size in bytes. Each reservation increments
-// *reserved.
+// room returns an index.Room that counts each body by its size in bytes. Each reservation increments *reserved.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,

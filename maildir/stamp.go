@@ -23,7 +23,7 @@ type stamping struct {
 
 	mu    sync.Mutex
 	marks map[string]bool // by path
-	asked bool            // the writer has been given an operation that has not called take yet
+	asked bool            // whether the writer has an operation that has not called take yet
 }
 
 // Untimed schedules the operation that writes the time into marks created with touch. See store.Mail.
@@ -40,8 +40,8 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask gives the writer an operation if marks are waiting and the writer does not already have such an operation. The
-// caller must hold s.mu.
+// ask queues an operation with the writer if marks are waiting and no such operation is queued yet. The caller must
+// hold s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
@@ -120,8 +120,8 @@ type Import struct {
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of importing edits. The argument part is the part of the progress that the history
-// reports. Importing returns nil if no import is in progress.
+// Importing returns the progress of importing edits. The history reports part of the progress, which the caller passes
+// as part. Importing returns nil if no import is in progress.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

@@ -34,7 +34,8 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// Store is an open store folder, which no other process can open. It is safe for concurrent use.
+// Store is an open store folder. While it is open, no other process can open the folder. It is safe for concurrent
+// use.
 type Store struct {
 	core      *core.Store
 	lock      *storedir.Lock
@@ -52,10 +53,10 @@ type Store struct {
 	start    func(*Project)        // set while Run is running: starts a project
 }
 
-// Open takes the store's lock, creates what is missing (folder, key, token), finishes or discards whatever a crash left
-// in staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It
-// returns ErrConflict, whose text identifies the process, if another process owns the store. It returns ErrUnavailable
-// if the folder cannot be used.
+// Open acquires the store's lock, creates what is missing (folder, key, token), completes or discards operations that
+// a crash left in staging, opens every project, and brings the index up to date. Open starts no background work; Run
+// does. It returns ErrConflict if another process owns the store; the error identifies the process. It returns
+// ErrUnavailable if the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -170,7 +171,7 @@ func FileProblems(root string) (all []error) {
 	return all
 }
 
-// findProjects opens every projects/<slug>/repo, and finishes or discards whatever a crash left in the folder.
+// findProjects opens every projects/<slug>/repo, and completes or discards operations that a crash left in the folder.
 func (s *Store) findProjects() error {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -200,8 +201,8 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run performs the operations of every project until ctx ends. After that, it finishes the accepted operations, waits
-// until the history has committed everything, and returns nil.
+// Run performs the operations of every project until ctx ends. After that, it completes the operations that it has
+// accepted, waits until the history has committed everything, and returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
@@ -291,8 +292,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists mail to other projects that is still waiting in the given projects of the store at root. A server
-// may be using the store.
+// CrossingWaits lists mail that the given projects of the store at root have sent to other projects and that has not
+// been delivered yet. A server may be using the store.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -391,7 +392,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// homeOf returns the project of a message's sender. The message is in several projects because it was sent from one
+// homeOf returns the project of a message's sender, if the message is in several projects because it was sent from one
 // to the others. If the sender's project does not have the message, homeOf returns the first of the projects. It
 // returns nil if the projects have different messages with the same id.
 func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {

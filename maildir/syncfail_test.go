@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that calls met once, right after it has compared the branches, and flush once, right before
-// it commits.
+// metHistory is a history that calls met once, right after it has compared the branches. It calls flush once, right
+// before it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -135,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset checks that if a user removes commits from the branch during a merge, those commits that other
-// machines have come back.
+// TestSyncMeetsReset checks that if a user removes commits from the branch during a merge, the sync restores the
+// commits that other machines also have.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {

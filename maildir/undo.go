@@ -69,7 +69,7 @@ type OperationInfo struct {
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // number of other operations undone or redone with it
+	More      int          `json:"more,omitempty"` // number of other operations undone or redone together with it
 }
 
 // Undone is an operation that was undone, or redone.
