@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch contains the operations or the edits that one move of the branch commits, never both.
+// batch contains either operations or edits, which are committed in one move of the branch.
 type batch struct {
 	ops   []operation
 	edits []string
@@ -69,7 +69,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an
+// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits belong to an
 // import, a call of StopBy cancels the commit. The caller must hold l.turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
@@ -165,8 +165,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 		"commit. The server tries again."}
 }
 
-// attempt builds the commits on top of the current HEAD, builds the index for them, and publishes both. If firm is
-// set, it takes index.lock first.
+// attempt builds the commits on top of the current HEAD, builds the index for them, and publishes the commits and the
+// index. If firm is set, it takes index.lock first.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit) // if a command times out, a later attempt repeats it
 	defer cancel()
@@ -201,10 +201,10 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether
-// they moved. If edits change nothing, there is no commit, but an operation is always committed. Moving the index
-// also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded engine
-// removes any index.
+// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. It reports
+// whether it did so. If edits change nothing, there is no commit, but an operation is always committed. Replacing the
+// index also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded
+// engine removes any index.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err

@@ -34,13 +34,13 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 	return s.all, err
 }
 
-// deed identifies which operations an undo may refer to.
+// deed is the key by which an undo is matched with the operation that it undoes.
 type deed struct{ verb, id string }
 
 // doneSearch is the state of a LastDone call, which examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // newer undos (with Undone: redos) whose operations have not been seen yet
+	taken map[deed]int // number of newer undos (if Undone is set: redos) whose operations have not been found yet
 	all   []history.Done
 	steps int            // total number of steps
 	along []history.Done // operations of a step, included only if an older operation of the step is wanted

@@ -23,7 +23,7 @@ type engine interface {
 	// fs.SkipAll, eachCommit stops and returns nil.
 	eachCommit(tip hash, which commits, fn func(*commit) error) error
 
-	// follows reports whether the two commits are the same, or commit descends from older.
+	// follows reports whether commit descends from older, or is the same commit.
 	follows(commit, older hash) (bool, error)
 
 	// changesOf returns the files that differ between two commits or trees.

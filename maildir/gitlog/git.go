@@ -137,7 +137,7 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 
 // stream runs a git command that prints NUL-terminated records, and passes them to each. If each returns an error,
 // stream stops and returns that error, or nil for fs.SkipAll. It returns history.ErrTooMany if the command needs more
-// memory than r.memory. The function each must not keep the record.
+// memory than r.memory. The function each must not retain the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()

@@ -16,15 +16,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold is an error that says why nothing can be committed at the moment. Meanwhile, operations wait. Callers outside
-// the package get an error that wraps refusal.ErrUnavailable instead (unavailable).
+// hold is an error that says why nothing can be committed at the moment. Operations wait until the hold ends. Callers
+// outside the package get an error that wraps refusal.ErrUnavailable instead (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence that says what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a user does what the text says.
+// waiting returns a *hold that ends by itself, or when a user follows the instructions in the text.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -138,8 +138,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch on which the project is committed. It returns "" if no branch is recorded, or if a
-// power failure has damaged the record.
+// recorded returns the name of the recorded branch, on which the server commits. It returns "" if no branch is
+// recorded, or if a power failure has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {

@@ -22,8 +22,8 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit; every other one is an edit. Each commit writes the profile and removes the mark
-// that the previous commit added.
+// numbered makes the i-th commit. Commits with an odd number are edits. Each commit writes the profile and removes the
+// mark that the previous commit added.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
@@ -44,7 +44,7 @@ func (t *repoTree) numbered(i int) {
 	t.flush()
 }
 
-// standing checks that the changes of the first n numbered commits are all in effect.
+// standing checks that HEAD contains the changes of all of the first n numbered commits.
 func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
@@ -67,8 +67,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// TestOldIndexOverSeveralCommits checks that all commits stay in effect if a slow git command writes back an index
-// from before several of these commits, even if a user then commits that index.
+// TestOldIndexOverSeveralCommits checks that no commit is undone if a slow git command writes back an index from
+// before several of these commits, even if a user then commits that index.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -138,8 +138,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate checks that all commits stay in effect if a user's commit that has read the old index
-// finishes after the index was repaired. In that case, only the branch has to be repaired.
+// TestOldIndexCommittedLate checks that no commit is undone if a user's commit that has read the old index finishes
+// after the index was repaired. In that case, only the branch has to be repaired.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -113,7 +113,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 }
 
 // awaitUpdateRef waits until the git update-ref that a killed run had started has ended and removed its locks. Until
-// then, a commit is refused and made later.
+// then, commits fail and must be retried.
 func (t *repoTree) awaitUpdateRef() {
 	t.Helper()
 	for _, lock := range []string{".git/HEAD.lock", ".git/refs/heads/main.lock"} {

@@ -97,10 +97,10 @@ type Log struct {
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs what a killed run left
-// behind under Git's locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). If the
-// repository is missing, damaged or unreadable, Open returns no error: State reports the problem, and operations
-// wait. An error means that the tree cannot be opened.
+// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs the state that a run left
+// behind if it was killed while it held Git's locks. It also records the branch of HEAD if no branch is recorded
+// (.git/mailtree-branch). If the repository is missing, damaged or unreadable, Open returns no error: State reports
+// the problem, and operations wait. An error means that the tree cannot be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

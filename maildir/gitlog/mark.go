@@ -42,7 +42,7 @@ func (r *repository) writeMark(m *mark) error {
 }
 
 // readMark returns nil if there is no mark, and an empty mark if a power failure has damaged it. In the latter case,
-// no lock was taken, because the mark is made durable before that.
+// no lock was taken, because the mark is made durable before any lock is taken.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,7 +16,7 @@ type queue struct {
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
-	cut       bool                // the last commit of edits omitted files in its folders, because of mostEdits
+	cut       bool                // the last commit of edits left out paths beyond mostEdits
 	firstEdit time.Time
 	lastEdit  time.Time
 	next      time.Time // do not commit before this time, to limit the load
@@ -141,7 +141,7 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 }
 
 // restUntil returns the time at which edits are due. They are due when nothing has changed for cfg.Quiet, when they
-// have been waiting for cfg.Longest, or at once if there are enough for a full commit.
+// have been waiting for cfg.Longest, or immediately if there are enough for a full commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit

@@ -28,8 +28,8 @@ const (
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for a fetch or push
-	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; the end of the server waits for it
-	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command on a busy machine
+	remoteEnd   = time.Second / 2  // time between SIGTERM and SIGKILL; a stopping server waits for the command
+	remoteDrain = 3 * time.Second  // how long to wait for a command's helper processes to end, even on a busy machine
 	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size, in bytes, of the files that a merge writes, or of a joined project

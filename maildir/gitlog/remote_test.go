@@ -163,8 +163,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused at once, while
-// Git is still writing it.
+// TestBlobsTooLarge checks that a huge file of zeros, which is tiny in a hostile machine's pack, is refused
+// immediately, while Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -30,8 +30,8 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter creates a few commits, some of them in packs, and unreachable objects, some of them in packs. It returns the
-// unreachable objects.
+// litter creates a few commits and some unreachable objects, and packs some of each. It returns the unreachable
+// objects.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
