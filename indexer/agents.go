@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns of an agent. The time of its last activity is the newest time among its inception,
-// sent messages, marks and claims.
+// agentColumns are the columns of an agent. The time of the last activity is the newest time among the agent's
+// inception, sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the tail of a query, starting at FROM, that selects the newest message that an agent has sent.
+// lastSent is the end of a query, from FROM onward, that selects the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (

@@ -54,7 +54,8 @@ func (b *batch) apply() error {
 // letters reads the file. If that file has changed in the meantime, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
-	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
+	// marked lists the holders of changed marks, by message id. If files other than marks also changed, the entry is
+	// nil.
 	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {
 		f := cmp.Or(lk.file, b.known[lk.path])
@@ -144,7 +145,7 @@ func (b *batch) content(t *letter) (found bool, err error) {
 	return true, nil
 }
 
-// loadLetters reads the messages' rows from the tables.
+// loadLetters reads the existing rows of messages from the tables.
 func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil

@@ -15,7 +15,7 @@ type message struct {
 	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy; nil if there is none
 	boxes  map[string]box    // deliveries by holder
-	twins  map[string]string // why duplicate files are ignored although they are valid, by path
+	twins  map[string]string // reasons why valid duplicate files are ignored, by path
 }
 
 // box is the delivery of a message to one agent.

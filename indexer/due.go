@@ -15,7 +15,7 @@ const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 // dueColumns are the leading columns of the queries below. They describe message m.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
-// receivedText lists the deliveries that may be waiting for an agent. No row matches more than one of its parts.
+// receivedText lists the deliveries that may be waiting for an agent. A row matches at most one part of the query.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
@@ -29,9 +29,9 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists an agent's sent messages that other agents still have to acknowledge, with these agents' names. If
-// ?4 is set, it considers only recipients in to and cc. Agents of other projects are included, identified by address.
-// Their copies c are in their own projects.
+// owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of
+// these agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents of other projects,
+// and identifies them by address. Their copies c are in their own projects.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +

@@ -120,8 +120,8 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index. In that case, every row must come from the trees: call Rebuild,
-// or Attach and Reconcile.
+// Fresh reports whether Open found no usable index. In that case, the caller must fill the new index with Rebuild, or
+// with Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
 // Gone reports whether the opened file was removed or replaced by another file.

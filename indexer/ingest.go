@@ -131,9 +131,10 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
-// folder is gone, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of all files
-// in the project. It therefore reads them only if the index has more files in the folder than the visits found.
+// visitGone examines files below paths that are in the index but were not found by any visit. Such a file was removed,
+// its folder was removed, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of
+// all files in the project. Therefore it reads them only if the index has more files in the folder than the visits
+// found.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"

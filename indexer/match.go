@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group joins the expressions in with by the operator, and excludes the matches of those in without. If with is
-// empty, the result matches all other messages of the project.
+// group joins the expressions in the slice with, using the operator, and excludes matches of the expressions in the
+// slice without. If with is empty, the result matches all other messages of the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

@@ -23,8 +23,7 @@ import (
 // would wait for more than a few tenths of a second. With a smaller number, commits would cost too much.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
-// chunks.
+// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (index.Ingested, error) {
 	var all index.Ingested
 	p := x.project(slug)
@@ -57,7 +56,7 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return paths, err
 }
 
-// met is a file that a walk found, or a folder that the walk could not list. The stamp is 0 if the file's state is
+// met is a file that a walk found, or a folder that a walk could not list. The stamp is 0 if the file's state is
 // unknown.
 type met struct {
 	path    string

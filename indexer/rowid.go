@@ -55,7 +55,7 @@ var faceted = []faceting{
 	{query.CC, "c", func(m *format.Message) []string { return m.CC }},
 	{query.Importance, "i", func(m *format.Message) []string {
 		if m.Importance == format.Normal {
-			return nil // true of nearly all messages
+			return nil // nearly all messages have this importance
 		}
 		return []string{m.Importance}
 	}},
