@@ -148,7 +148,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 }
 
 // planCopies plans the new content of the message's files. It replaces only files whose content has the digest sum,
-// and adds the paths of the others to to.Left.
+// and adds the paths of all other copies to to.Left.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -183,7 +183,7 @@ func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte,
 	return nil
 }
 
-// amendedFile returns the new content of the file whose content is old. The bcc recipients of old are kept.
+// amendedFile returns the new content for a file with the content old. It keeps the file's bcc recipients.
 func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
@@ -201,8 +201,8 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 }
 
 // planTelling plans a notice from the agent that a message has changed. The notice goes to the message's author and to
-// every agent of the project that has read the message. planTelling returns their names. The recipients do not see each
-// other's names, because some may have received the message as bcc (Invariant I7).
+// every agent of the project that has read the message. planTelling returns the names of the recipients. The
+// recipients do not see each other's names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {

@@ -16,8 +16,8 @@ import (
 // then. Messages are sorted by path in descending order, which is newest first for files that a server created. The
 // agent may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly,
 // UnreadOnly, Archived, Bodies, Limit, Room and Before. Before must be a cursor from a page for the same point in the
-// history. Invalid copies are not shown, but they are included in the counts, so that the cost of a page does not
-// depend on the size of the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
+// history. Invalid copies are not listed, but they are included in the counts. Otherwise, every page would have to
+// parse all copies in the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
 // history, ErrInvalid for an ambiguous commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {

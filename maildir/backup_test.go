@@ -135,8 +135,8 @@ func (l *traffic) answered() ([]storetest.Sent, []storetest.Mark) {
 	return append([]storetest.Sent(nil), l.sent...), append([]storetest.Mark(nil), l.acked...)
 }
 
-// TestRestoreRepeatsNothing checks that a restored store repeats nothing that the original store may have done since
-// the backup. It must not send an email or an outbox file, or run a hook, a second time.
+// TestRestoreRepeatsNothing checks that a restored store does not repeat actions that the original store may have
+// performed since the backup. It must not send an email or an outbox file a second time, or run a hook again.
 func TestRestoreRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	var o outside

@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Us
 	return b
 }
 
-// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A caller whose uid is
-// negative must own nothing, not even agents without an owner.
+// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A caller with a
+// negative uid must not own any agent, not even an agent without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

@@ -12,8 +12,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Claim grants or renews leases on all the patterns, or on none. A conflict is a result, not an error. Claim returns
-// ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a claim".
+// Claim grants or renews leases on all the patterns, or on none of them. A conflict is a result, not an error. Claim
+// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a
+// claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.Claims.Check(&r)
@@ -75,7 +76,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // otherwise the agent's machine would renew them; retried in the next round
+		_ = b.p.Sync.SyncClaims(ctx) // otherwise, the agent's machine would renew them; the next round retries this
 	}
 	return res, nil
 }

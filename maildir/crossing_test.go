@@ -86,8 +86,8 @@ func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 }
 
 // TestCrossing checks the files that are created in both trees when a message is sent to agents of two projects: the
-// names in these files, their seals and the attachment. Bcc recipients must be named only in their own and the
-// sender's copies. No mail may be left waiting.
+// names in these files, their seals and the attachment. Each bcc recipient must be named only in the recipient's own
+// copy and in the sender's copy. No mail may be left waiting.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -325,8 +325,8 @@ func subjects(t testing.TB, p *maildir.Project, agent string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice that names no bcc
-// recipient. Removing one project must change nothing in the other project.
+// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice, which must not name
+// any bcc recipient. Removing one project must not change the other project.
 func TestCrossingGone(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -428,7 +428,7 @@ func TestCrossingUndo(t *testing.T) {
 }
 
 // TestCrossingUndoQueued checks that a message never reaches the other project if the send is undone in time. If the
-// server cannot write to the other project's tree, an undo must take effect there later.
+// server cannot write to the other project's tree, the undo must take effect in that project later.
 func TestCrossingUndoQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -586,7 +586,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls a function when a backup begins to copy the project.
+// packs is a history that calls before when a backup begins to copy the project.
 type packs struct {
 	history.Log
 	before *func()
@@ -613,7 +613,7 @@ func TestCrossingBackup(t *testing.T) {
 	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
 	disk.Store(true)
 	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
-	*before[1] = func() { // called after the backup has copied back
+	*before[1] = func() { // called after the backup has copied the project back
 		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
 		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
 			t.Errorf("%+v", m)
@@ -657,7 +657,7 @@ func TestCrossingUnwatched(t *testing.T) {
 }
 
 // TestCrossingGuest checks that another OS user can answer mail from another project, but cannot find out anything
-// about other projects, either from a refusal or by using a name without a project.
+// about other projects, either from error messages or by using a name without a project.
 func TestCrossingGuest(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{User: func() int { return 1000 }})

@@ -62,7 +62,7 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 }
 
 // formerID is like FullID, but also finds a message that has been removed, by searching the newest operations in the
-// history. It returns any error from FullID, and "" if no recent message has that id.
+// history. It returns "" if no recent message has that id, and any error from FullID.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {

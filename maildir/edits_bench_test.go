@@ -50,7 +50,7 @@ func BenchmarkVisible(b *testing.B) {
 					if n > 0 { // the first save creates the folder
 						each = append(each, time.Since(began))
 					}
-					waits.Pace(20 * time.Millisecond) // no user saves more often
+					waits.Pace(20 * time.Millisecond) // no user saves more often than this
 				}
 				b.StopTimer()
 				each.Report(b, "")
@@ -156,8 +156,8 @@ func BenchmarkCheckout(b *testing.B) {
 	b.ReportMetric(float64(files), "files")
 }
 
-// prepareBranch creates a branch on which every message ends with "otherwise", and a branch on which every message is
-// unchanged.
+// prepareBranch creates a branch on which every message ends with "otherwise", and another branch on which every
+// message is unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
 		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // cleans up after an interrupted run

@@ -39,7 +39,7 @@ func TestFloodOfEdits(t *testing.T) {
 				ids[id]++
 			}
 		}
-		if len(ids) == 0 { // these are the server's own writes
+		if len(ids) == 0 { // the paths are the server's own writes
 			return
 		}
 		first.pass("a portion")

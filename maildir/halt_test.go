@@ -50,7 +50,7 @@ func (h *halts) pass(name string) {
 // watched is an index whose calls a test can stop or make fail. A hook that is nil has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // called after an agent was looked up, before the result is returned
+	looked  func(agent string) // called after an agent was looked up and before the result is returned
 	ingest  func(paths []string)
 	compare func() // called before the index is compared with the tree
 	// differing receives a value when a comparison has found the differences. It may be nil.

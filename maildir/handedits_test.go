@@ -50,7 +50,7 @@ func (e *edited) means(key, slug string) bool {
 	return err == nil && p.Slug == slug
 }
 
-// ann returns the directory's entry for the agent Ann, or nil if there is no such agent.
+// ann returns what Whois returns for the agent Ann, or nil if there is no such agent.
 func (e *edited) ann() *maildir.AgentInfo {
 	a, err := e.p.Agents.Whois(e.t.Context(), "Ann")
 	if err != nil && !errors.Is(err, maildir.ErrNotFound) {

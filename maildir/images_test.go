@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image that becomes smaller as WebP. The file is 160 kB long with noise, and about 100 bytes
+// picture returns a PNG image that becomes smaller as WebP. The file size is 160 kB with noise, and about 100 bytes
 // without.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
@@ -217,7 +217,7 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto checks that a lossy conversion is made only if the sender requests it and it saves a fifth of the size.
+// TestPhoto checks that a lossy conversion is made only if the sender requests it and it reduces the size by a fifth.
 // The sender must always get a note about it.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
@@ -273,8 +273,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded checks that if a body refers to a stored image, the image becomes part of the message without
-// another file. Sending the message again with the same key must return the first message.
+// TestImageForwarded checks that if a body refers to a stored image, the image becomes part of the message, and no
+// second file is created. Sending the message again with the same key must return the first message.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // information, not an error: set if the query identifies a thread by a message's id
+	Note *Error // not an error: set if the query identifies a thread by the id of a message
 }
 
 // Default and maximum page sizes of lists, in messages.
@@ -188,8 +188,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads a message from the agent's inbox, or one that the agent sent, without the body. The id may also be the
-// sender's idempotency key, which the postal toolset shows as the message's id.
+// oneOf reads a message that the agent has received or sent, without the body. The id may also be the sender's
+// idempotency key, which the postal toolset shows as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {

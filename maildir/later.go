@@ -30,8 +30,8 @@ const laterMost = 50
 
 // Later hides a thread from Waits for a while. The thread appears again when that time is over or a newer message
 // arrives in the thread. Later marks nothing as read. The argument thread may also be the id of a message in the
-// thread. Later returns ErrInvalid for a time that is not positive or longer than MaxLater, any error from
-// ThreadPage, and ErrNotFound if none of the thread's newest messages is in the agent's inbox.
+// thread. Later returns ErrInvalid for a time that is not positive or longer than MaxLater, and ErrNotFound if none of
+// the thread's newest messages is in the agent's inbox. It also returns any error from ThreadPage.
 func (b *Box) Later(ctx context.Context, thread string, long time.Duration) (*Deferred, error) {
 	if long <= 0 || long > MaxLater {
 		return nil, &Error{

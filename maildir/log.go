@@ -195,7 +195,7 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry returns a function for the log of message m. The function removes from an entry everything that would
+// openEntry returns a function for the log of message m. The function removes everything from an entry that would
 // reveal bcc recipients, and reports whether to show the entry. An agent's operation is shown if the agent is the
 // sender or an open recipient. An operation by the server itself, or an edit, is shown if any of its files remain.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody checks that other operations are written while one operation waits until a user's edit is
-// committed.
+// TestSlowPlanHoldsNobody checks that the server writes other operations while one operation is waiting for a user's
+// edit to be committed.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var git halts

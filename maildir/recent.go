@@ -34,8 +34,8 @@ type RecentThread struct {
 const recentMessages = 200
 
 // Recent returns up to limit agents and up to limit threads from all projects. A thread is in several projects if
-// messages were sent between them; Recent lists such a thread only once. The agents that have been active since the
-// server started come first, followed by the senders of the newest messages.
+// messages were sent between them; Recent lists such a thread only once. Agents that have been active since the server
+// started come first, and the senders of the newest messages follow.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {

@@ -23,7 +23,7 @@ type CatchUp struct {
 	Asleep  []Unwoken `json:"asleep"`  // as in Waits
 }
 
-// Decided returns the decisions that were made since the given time in a project, or in all projects if p is nil.
+// Decided returns the decisions made in a project, or in all projects if p is nil, since the given time.
 func (s *Store) Decided(ctx context.Context, p *Project, since time.Time) (*Decisions, error) {
 	return record.DecidedSince(ctx, mailsOf(s.these(p)), since)
 }

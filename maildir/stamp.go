@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// mostStamped is the maximum number of marks into which one operation writes a time. This limits how long a
-// concurrent send has to wait.
+// mostStamped is the maximum number of marks into which one operation writes a time. This limits how long concurrent
+// sends have to wait.
 const mostStamped = 128
 
 // stamping collects the empty marks that are waiting for a time.
@@ -40,7 +40,7 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask queues an operation with the writer if marks are waiting and no such operation is queued yet. The caller must
+// ask queues an operation for the writer if marks are waiting and no such operation is queued yet. The caller must
 // hold s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
@@ -113,7 +113,7 @@ func (s *stamping) operation() *writer.Tx {
 	return tx
 }
 
-// Import is the progress of importing a large number of edits by others.
+// Import is the progress of importing a large number of edits by other programs.
 type Import struct {
 	history.Import
 	Unindexed int `json:"unindexed"` // reported paths that have not been indexed yet

@@ -44,7 +44,7 @@ type Store struct {
 	carrier   *crossing.Carrier
 	codebases *codebase.Codebases
 
-	adding   chan struct{} // full while a project is being opened
+	adding   chan struct{} // contains a value while a project is being opened
 	reread   chan struct{} // receives a value after a project has reread its files
 	mu       sync.Mutex
 	projects map[string]*Project
@@ -235,8 +235,8 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
-// its context has ended. In the meantime, Run imports no more edits; the next start continues the import. Run also
-// starts no more sync rounds, but it pushes everything that is left before it returns.
+// its context has ended. From now on, Run does not import any more edits; the next start continues the import. Run
+// does not start any more sync rounds either, but it pushes everything that is left before it returns.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -292,8 +292,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists mail that the given projects of the store at root have sent to other projects and that has not
-// been delivered yet. A server may be using the store.
+// CrossingWaits lists undelivered mail to other projects from the given projects of the store at root. A server may be
+// using the store.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -350,11 +350,11 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project that has a resource, for a request that specifies no project. For an agent
 // (format.KindProfile) or a thread (format.KindOther), this is the project with the most recent activity. For a
-// message id (format.KindCanonical), which may be shortened, it is the only project that has the message. If several
-// projects have it because it was sent from one to the others, it is the sender's project. For the SHA-1 of an
-// attachment (format.KindAttachment), it is any project that has the attachment, because the bytes are the same.
-// ProjectOf returns ErrNotFound if there is no such project. It returns ErrConflict if several projects have
-// different messages with the id; the error lists the projects.
+// message id (format.KindCanonical), which may be shortened, it is the only project that has the message. If the
+// message is in several projects because it was sent from one to the others, it is the sender's project. For the SHA-1
+// of an attachment (format.KindAttachment), it is any project that has the attachment, because the bytes are the same.
+// ProjectOf returns ErrNotFound if there is no such project. It returns ErrConflict if several projects have different
+// messages with the id; the error lists the projects.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -440,8 +440,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. Checking the inbox also counts as activity,
-// although the index does not record it.
+// projectSeenLast returns the project in which an agent was last active. Checking the inbox is also activity, although
+// the index does not record it.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {

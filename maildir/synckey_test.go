@@ -57,8 +57,8 @@ func TestSyncKeepsPath(t *testing.T) {
 	paths("/abs/moved", "/abs/path/1/shop")
 }
 
-// TestSyncPathOfOlderVersion checks that if an older version shared a project, the server adds the project's path to
-// shared.json, so that a merge cannot change the path.
+// TestSyncPathOfOlderVersion checks a project whose sync was turned on by an older version. The server must add the
+// project's path to shared.json, so that a merge cannot change the path.
 func TestSyncPathOfOlderVersion(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

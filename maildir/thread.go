@@ -45,9 +45,10 @@ type ThreadPage struct {
 // threadPage is the default and maximum size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
-// the message with that id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns
-// ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md, "Reading".
+// ThreadPage returns a page of a thread, oldest first. A thread consists of all messages with the thread's id as their
+// thread_id, and of the message with that id. The page ends when the room is full, or at Limit (default and maximum:
+// 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md,
+// "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
