@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // perhaps not durable yet: keep the operations, but do not commit them again
+	case errors.Is(err, errMade): // may not be durable yet: keep the operations, but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -127,7 +127,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs a change between a working and a failing history, or between two reasons for the failure.
+// logChange logs when the history starts or stops failing, and when the reason for the failure changes.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -307,7 +307,7 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes from a plan of edits all paths that an operation may have written by now: the commit leaves
+// leaveOutBusy removes all paths from a plan of edits that an operation may have written by now. The commit leaves
 // these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in
 // the queue, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
@@ -356,9 +356,9 @@ func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, erro
 	return plan, nil
 }
 
-// unsaved returns the changes at paths. It omits paths whose content on disk is the same as in HEAD. If HEAD is on
-// the recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The
-// caller must hold l.turn.
+// unsaved returns the changes at paths. It omits paths with the same content on disk and in HEAD. If HEAD is on the
+// recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The caller
+// must hold l.turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
 	repo, err := l.openRepaired(ctx) // this also ensures that HEAD is durable
 	if err != nil {

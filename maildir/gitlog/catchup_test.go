@@ -193,8 +193,8 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditsLeavePathsOfOperations checks that an edit is not committed as long as an operation on the same path is
-// waiting to be committed.
+// TestEditsLeavePathsOfOperations checks that an edit is not committed while an operation on the same path is waiting
+// to be committed.
 func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -183,9 +183,9 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it,
-// and "" otherwise. This happens if we commit between the moment when Git reads the branch and the moment when it
-// creates the folder of the rebase.
+// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it, and
+// "" otherwise. This happens if we commit after Git has read the branch but before it creates the folder of the
+// rebase.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -240,9 +240,9 @@ func branchGone(at, recorded string) error {
 // uncommitted files, and mailtree's newest files have not been committed. Such a file may also exist on the recorded
 // branch, for example the mark of a message that was acknowledged on both branches. Therefore, the suggested command
 // first resets the index entry of each uncommitted file to that of the recorded branch. Git then keeps the file
-// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files stay on disk all the
-// time. The -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged
-// changes, and files that the recorded branch has removed, are left to the user.
+// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files always stay on disk. The
+// -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged changes, and files
+// that the recorded branch has removed, are left to the user.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+
@@ -253,7 +253,7 @@ func elsewhere(at, recorded string) error {
 
 var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch if necessary for a shell: Git allows most characters in such a name.
+// shellWord quotes the name of a branch for a shell if necessary. Git allows most characters in such a name.
 func shellWord(name string) string {
 	if plainWord().MatchString(name) {
 		return name

@@ -120,7 +120,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // make all commits recent, no matter how long the test takes
+					for i := range tr.log.mem.own { // make all commits recent, even if the test is slow
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -191,7 +191,7 @@ func TestOldIndexAtTheStart(t *testing.T) {
 	}
 }
 
-// TestUnstagedByHandStaysSo checks that files that a user unstaged stay unstaged after the next commit and after a
+// TestUnstagedByHandStaysSo checks that if a user unstages files, they stay unstaged after the next commit and after a
 // restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// TestOwnIsBounded checks that each commit drops the earlier commits that no git command can undo anymore, even if
+// TestOwnIsBounded checks that each commit drops the earlier commits that git commands can no longer undo, even if
 // commits are made in quick succession.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()

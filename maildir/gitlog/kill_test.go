@@ -19,8 +19,8 @@ import (
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
 // TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In
-// production, the operations that were not committed are recorded again from the journal. The second half of the test
-// does the same.
+// production, the server records uncommitted operations again from the journal. The second half of the test does the
+// same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -137,8 +137,8 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	return t.git("-C", dir, "rev-parse", "HEAD")
 }
 
-// TestHeadLockLeft checks that a HEAD.lock that update-ref could not remove, because the folder was moved away at
-// that moment, delays commits only until the lock is old enough. A lock without our mark is a user's lock, and must
+// TestHeadLockLeft checks a HEAD.lock that update-ref could not remove because the folder was moved away at that
+// moment. The lock must delay commits only until it is old enough. A lock without our mark is a user's lock, and must
 // be kept.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()

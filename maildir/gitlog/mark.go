@@ -22,7 +22,7 @@ type mark struct {
 	Old    string   `json:"old"`   // the commit that the branch moves from; forty zeros before the first commit
 	New    string   `json:"new"`   // the commit that the branch moves to
 	Index  []string `json:"index"` // checksums of the indexes that we may have moved into place
-	Lock   string   `json:"lock"`  // the text of our index.lock
+	Lock   string   `json:"lock"`  // the content of our index.lock
 	Log    string   `json:"log"`   // the text of the reflog entry for the move
 }
 

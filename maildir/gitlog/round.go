@@ -20,7 +20,7 @@ type part struct {
 	makes []version
 }
 
-// version is the entry that a part writes at a path.
+// version is an entry that a part writes at a path.
 type version struct {
 	*change
 	is   entry
@@ -101,8 +101,8 @@ type round struct {
 }
 
 // roundOf returns the round of a plan, without recovered operations that have already been committed. If a path
-// differs from HEAD but no remaining operation lists it, another program has changed it since, and the path becomes
-// an edit.
+// differs from HEAD but no remaining operation lists the path, another program has changed the file since, and the
+// change becomes an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
