@@ -194,7 +194,7 @@ func (w *Writer) Finish() (newest Hash, err error) {
 		hex := h.String()
 		from, to = append(from, name), append(to, "objects/"+hex[:2]+"/"+hex[2:])
 	}
-	if err := git.Sync(from); err != nil { // after a power failure, there must be no object without its content
+	if err := git.Sync(from); err != nil { // otherwise, a power failure could leave objects without their content
 		return Hash{}, err
 	}
 	for i, name := range to {
