@@ -28,7 +28,7 @@ type letter struct {
 	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
 	urgent  bool
-	asks    bool   // whether the message asks for an acknowledgement
+	asks    bool   // whether the message requests an acknowledgement
 	words   string // the message's facets
 }
 
@@ -201,7 +201,7 @@ func (b *batch) problems(letters []*letter) error {
 	}
 	for _, t := range letters {
 		if len(t.files) < 2 {
-			continue // a single file has no twin
+			continue // a single file has no duplicates
 		}
 		for _, f := range t.files {
 			if f.valid && f.reason == "" {

@@ -21,7 +21,7 @@ type message struct {
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived, later *file
-	read                       *file // the mark that makes the message read: see docs/tree.md, "Marks"
+	read                       *file // the mark that records that the message was read: see docs/tree.md, "Marks"
 }
 
 // derive applies the rules to all files with the same id. The files may be in any order.

@@ -44,7 +44,7 @@ const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM
 // ownOfCopy is an SQL condition: message m is the original of message c, in the sender's project.
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
-// sentText lists the newest messages that an agent sent without asking for an acknowledgement.
+// sentText lists the newest messages that an agent sent without requesting an acknowledgement.
 const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
@@ -87,7 +87,7 @@ const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is an SQL condition: the thread id of message r is the thread of message m.
+// inThreadOf is an SQL condition: the thread id of message r is the id of message m's thread.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
 // toSender is an SQL condition: message r was sent to the sender of message m. If the sender has an address outside the
@@ -127,8 +127,7 @@ func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (
 	return all, err
 }
 
-// outlineText selects a description of the thread of each message. SQLite takes the subject from the row with
-// min(t.row).
+// outlineText selects a description of each message's thread. SQLite takes the subject from the row with min(t.row).
 const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(t.row), t.subject, count(*), " +
 	"sum(CASE WHEN instr(t.rest, '\"attachments\"') THEN json_array_length(t.rest, '$.attachments') ELSE 0 END) " +
 	"FROM json_each(?2) j CROSS JOIN messages m ON m.row = j.value CROSS JOIN messages t ON t.row IN (" +

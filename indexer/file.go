@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of the table files. It contains the path and data derived from it, the stamp, the content's hash, and
-// the few facts from which derive builds deliveries without rereading the file.
+// file is a row of the table files. It contains the path and data derived from the path, the stamp, the content's
+// hash, and the facts that derive needs to build deliveries without rereading the file.
 type file struct {
 	path   string
 	fol    int64 // number of the file's folder; 0 until the folder is stored
@@ -63,7 +63,7 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
+	return f.stamp|1 == g.stamp|1 // ignores the bit that says whether the state proves the content
 }
 
 // hasContent reports whether the index uses the content of files of kind k.

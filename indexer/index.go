@@ -32,7 +32,7 @@ type Config struct {
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // the database file as opened; nil for an index in memory
+	file  os.FileInfo // the database file when it was opened; nil for an index in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -195,7 +195,7 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 	return nil
 }
 
-// Retain drops the rows of every project that is not in slugs, because the project's tree is gone from the store.
+// Retain drops the rows of every project that is not in slugs, because the project's tree is no longer in the store.
 // Call Retain after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()

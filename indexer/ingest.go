@@ -145,7 +145,7 @@ func (b *batch) visitGone(paths []string) error {
 	if slices.Contains(paths, ".") {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
 	}
-	unmet := map[int64]int{} // number of files in the index that no visit found, by folder
+	unmet := map[int64]int{} // by folder: the number of files in the index that no visit found
 	err := b.w.each(text, args, func(scan scanner) error {
 		var fol int64
 		var files int
@@ -214,7 +214,7 @@ func (b *batch) look(p string) *observation {
 	return lk
 }
 
-// left returns the unreadable paths, sorted.
+// left returns the unreadable paths in sorted order.
 func (b *batch) left() []tree.Unreadable {
 	var all []tree.Unreadable
 	for _, p := range slices.Sorted(maps.Keys(b.unreadable)) {

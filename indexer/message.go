@@ -190,7 +190,7 @@ func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, m
 	return nil
 }
 
-// Keyed finds messages by their sender's idempotency key: see index.Index.
+// Keyed finds messages by the sender's idempotency key: see index.Index.
 func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.MessageRow, error) {
 	if key == "" {
 		return []index.MessageRow{}, nil
