@@ -48,7 +48,7 @@ const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
-// Due lists the messages that may be waiting: see index.Index.
+// Due lists the messages that may be waiting for an agent: see index.Index.
 func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) {
 	v, err := x.view(ctx, receivedText, owedText, sentText)
 	if err != nil {
