@@ -46,8 +46,9 @@
 //   - The commit graph records the paths that each commit touched (tidy), so that a search for a path reads few
 //     commits. Without the graph, a search reads the messages of all commits since its starting date. The results
 //     are the same with or without the graph.
-//   - Our git commands ignore Git's configuration files, so they run none of the hooks, filters and programs that
-//     these files specify (ownFolder). Only git fetch and git push use them, but without hooks (remoteCommand).
+//   - We read a few settings from the repository's configuration (settings), but our git commands ignore Git's
+//     configuration files, so they run none of the hooks, filters and programs that these files specify (ownFolder).
+//     Only git fetch and git push use the files, but without hooks (remoteCommand).
 //   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file
 //     there. If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and
 //     State reports it. If it replaces one of Git's objects, a git command blocks on it and is ended after a time

@@ -223,7 +223,8 @@ func (q *queue) failed(now time.Time) {
 }
 
 // succeeded records that a round has succeeded, and how long it took. It delays the next round so that rounds take up
-// a tenth of the time. The delay is shorter if the next round would otherwise exceed longestBehind.
+// a tenth of the time. The delay is shorter if the next round would otherwise end more than longestBehind after this
+// one.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

@@ -50,7 +50,7 @@ func (t *repoTree) walk(q history.Query) (all []string) {
 	return all
 }
 
-// TestWalk checks a walk over operations of one agent and of several agents, an operation that has not been committed
+// TestWalk checks walks over a history with operations of several agents, an operation that has not been committed
 // yet, edits, a user's commit and a merge.
 func TestWalk(t *testing.T) {
 	t.Parallel()
