@@ -114,7 +114,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 	tr.git("commit", "-qm", "by hand")
 	tr.git("add", "racy")
 	tr.git("commit", "-qm", "racy")
-	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // these files change within the same second
+	for f, text := range map[string]string{"other": "TEXT", "touched": "text"} { // these files change within one second
 		tr.write(f, text)
 		at := second.Add(time.Millisecond)
 		tr.check(os.Chtimes(tr.path(f), at, at))

@@ -50,8 +50,8 @@ func (t *repoTree) walk(q history.Query) (all []string) {
 	return all
 }
 
-// TestWalk checks walks over a history with operations of several agents, an operation that has not been committed
-// yet, edits, a user's commit and a merge.
+// TestWalk checks a walk over an agent's operations, an edit and a user's commit. One operation has not been committed
+// when the walk begins. It also checks a query for one operation.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
