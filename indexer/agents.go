@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns of an agent. The time of its last activity is the newest time among its inception,
-// sent messages, marks and claims.
+// agentColumns are the columns of an agent. The time of the last activity is the newest time among the agent's
+// inception, sent messages, marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the tail of a query, starting at FROM, that selects the newest message that an agent has sent.
+// lastSent is the end of a query, from FROM onward, that selects the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
@@ -56,7 +56,7 @@ func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, erro
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists the agents that follow a given name, ordered by name: see index.Index.
+// AgentsAfter lists the agents whose names sort after the given name, ordered by name: see index.Index.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
@@ -89,8 +89,8 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 	return slugs, nil
 }
 
-// Names completes a prefix: see index.Index. The query for threads steps through an index from one thread to the
-// next, so its cost does not depend on how many messages each thread has.
+// Names returns the completions of a prefix: see index.Index. The query for threads steps through an index from one
+// thread to the next, so its cost does not depend on how many messages each thread has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
 		"ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"

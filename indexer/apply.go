@@ -28,7 +28,7 @@ type letter struct {
 	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
 	urgent  bool
-	asks    bool   // whether the message asks for an acknowledgement
+	asks    bool   // whether the message requests an acknowledgement
 	words   string // the message's facets
 }
 
@@ -54,7 +54,8 @@ func (b *batch) apply() error {
 // letters reads the file. If that file has changed in the meantime, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
-	// marked lists the holders of changed marks, by message id. A nil entry means that other files changed too.
+	// marked lists the holders of changed marks, by message id. If files other than marks also changed, the entry is
+	// nil.
 	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {
 		f := cmp.Or(lk.file, b.known[lk.path])
@@ -144,7 +145,7 @@ func (b *batch) content(t *letter) (found bool, err error) {
 	return true, nil
 }
 
-// loadLetters reads the messages' rows from the tables.
+// loadLetters reads the existing rows of messages from the tables.
 func (b *batch) loadLetters(byID map[string]*letter) error {
 	if b.new || len(byID) == 0 {
 		return nil
@@ -200,7 +201,7 @@ func (b *batch) problems(letters []*letter) error {
 	}
 	for _, t := range letters {
 		if len(t.files) < 2 {
-			continue // a single file has no twin
+			continue // a single file has no duplicates
 		}
 		for _, f := range t.files {
 			if f.valid && f.reason == "" {

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestAttached checks that Attached returns an agent as long as the agent has a copy of a message that lists the
-// attachment.
+// TestAttached checks that Attached returns an agent if the agent has a copy of a message that lists the attachment,
+// and no longer does so after the copy is removed.
 func TestAttached(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These benchmarks measure only the index, without file creation, history or HTTP. Packages mcp, maildir and
-// cmd/mailtree have the end-to-end benchmarks. See README, Speed.
+// These benchmarks measure only the index, without file creation, history or HTTP. The end-to-end benchmarks are in
+// packages mcp, maildir and cmd/mailtree. See README, "Speed".
 
 // benchFile returns the path of m's index file, which is next to the tree. If an earlier run has built the index,
 // benchFile reuses it.
@@ -124,7 +124,7 @@ func benchIngest(b *testing.B, group int, written bool) {
 	each.Report(b, "")
 }
 
-// benchSizes returns the amounts of mail that the benchmarks run with. The results must not depend on the amount.
+// benchSizes returns the amounts of mail for which the benchmarks run. The results should not depend on the amount.
 func benchSizes(b *testing.B) []bulk.Mail {
 	switch {
 	case testing.Short():

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBox checks that copies are listed by name in descending order, regardless of their time. A second copy with the
-// same id and invalid files are not listed, and do not take up space on a page.
+// TestBox checks that copies are listed by name in descending order, regardless of their time. Invalid files, and a
+// second copy with the same id, must not be listed and must not use up space on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

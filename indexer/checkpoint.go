@@ -9,7 +9,7 @@ import (
 )
 
 // By default, SQLite runs a checkpoint as part of the first commit that finds a thousand pages in the log. Such a
-// checkpoint syncs twice, and every caller has to wait for the commit. Therefore, a goroutine runs checkpoints
+// checkpoint syncs twice, and every caller has to wait for the commit. To avoid this, a goroutine runs checkpoints
 // concurrently with the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can
 // copy it. Checkpoints are rare, so a page that is changed by many messages is copied only once.
 const (
@@ -25,8 +25,8 @@ type checkpoints struct {
 	running sync.WaitGroup
 }
 
-// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The caller holds
-// x.write. Close waits for the checkpoint.
+// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The caller must
+// hold x.write. Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {

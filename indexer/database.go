@@ -160,7 +160,7 @@ func isCode(err error, codes ...int) bool {
 	return false
 }
 
-// openReaders opens the pool that answers queries.
+// openReaders opens the connection pool that answers queries.
 func openReaders(path string) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", dsn(path, "busy_timeout(10000)", "query_only(1)", "temp_store(memory)",
 		fmt.Sprintf("cache_size(-%d)", readCache)))
@@ -182,8 +182,8 @@ func wipe(path string) error {
 	return nil
 }
 
-// schemaParts splits the schema into the tables and the indexes. When a whole index is built, the indexes are created
-// last.
+// schemaParts splits the schema into the tables and the database indexes. When Rebuild builds a whole index, it
+// creates the database indexes last.
 func schemaParts() (tables, indexes string) {
 	tables, indexes, _ = strings.Cut(schema, "-- indexes")
 	return tables, "-- indexes" + indexes

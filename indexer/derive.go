@@ -15,13 +15,13 @@ type message struct {
 	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy; nil if there is none
 	boxes  map[string]box    // deliveries by holder
-	twins  map[string]string // why duplicate files are ignored although they are valid, by path
+	twins  map[string]string // reasons why valid duplicate files are ignored, by path
 }
 
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived, later *file
-	read                       *file // the mark that makes the message read: see docs/tree.md, "Marks"
+	read                       *file // the mark that records that the message was read: see docs/tree.md, "Marks"
 }
 
 // derive applies the rules to all files with the same id. The files may be in any order.

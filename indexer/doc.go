@@ -3,12 +3,12 @@
 //
 // # One entry point
 //
-// Ingest takes the names of files. A batch examines each file (look.go), compares the file with its row, and writes
-// the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three
-// call batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files.
-// The batch deletes the rows of each message whose files were observed, and inserts the derived rows. Text is added
-// to the full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of
-// arrival, the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
+// Ingest accepts the names of files. A batch examines each file (look.go), compares the file with its row, and writes
+// the rows that differ. Reconcile finds the names by comparing stamps, and Rebuild by walking the tree. All three call
+// batch.apply, so their results cannot disagree. One pure function (derive.go) derives a message from its files. The
+// batch deletes the rows of each message whose files were observed, and inserts the derived rows. Text is added to the
+// full-text index only if its hash changed, and triggers maintain the counts. No row depends on the order of arrival,
+// the clock or a stamp, except for row numbers, seq and the stamp columns, which Dump omits.
 //
 // # The tables (schema.sql), one example row each
 //
@@ -41,7 +41,7 @@
 //	            slug as its agent
 //
 // A message's row number encodes its time (rowid.go). The table and the full-text index are therefore in the same
-// order as a page of results, and a page costs the same no matter how much mail there is. Only the column fact
+// order as a page of results, and the cost of a page does not depend on the amount of mail. Only the column fact
 // contains bcc recipients. The tables messages and search never contain them.
 //
 // The cost of a send depends on the number of database pages that it writes, not on the number of bytes. The three

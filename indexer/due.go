@@ -15,7 +15,7 @@ const threadOf = "ifnull(nullif(m.thread, ''), m.id)"
 // dueColumns are the leading columns of the queries below. They describe message m.
 const dueColumns = "SELECT m.row, " + threadOf + ", m.sender, m.subject, m.importance, m.question, m.id, "
 
-// receivedText lists the deliveries that may be waiting for an agent. No row matches more than one of its parts.
+// receivedText lists the deliveries that may be waiting for an agent. A row matches at most one part of the query.
 var receivedText = dueColumns + "d.fact, (d.read = 0) + 2 * (d.asks AND NOT d.ack) FROM (" +
 	receivedPart("INDEXED BY deliveries_unread", "read = 0 AND urgent = 0") + " UNION ALL " +
 	receivedPart("INDEXED BY deliveries_urgent", "read = 0 AND urgent = 1") + " UNION ALL " +
@@ -29,9 +29,9 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists an agent's sent messages that other agents still have to acknowledge, with these agents' names. If
-// ?4 is set, it considers only recipients in to and cc. Agents of other projects are included, identified by address.
-// Their copies c are in their own projects.
+// owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of
+// these agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents of other projects,
+// and identifies them by address. Their copies c are in their own projects.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
@@ -44,11 +44,11 @@ const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM
 // ownOfCopy is an SQL condition: message m is the original of message c, in the sender's project.
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
-// sentText lists the newest messages that an agent sent without asking for an acknowledgement.
+// sentText lists the newest messages that an agent sent without requesting an acknowledgement.
 const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
-// Due lists the messages that may be waiting: see index.Index.
+// Due lists the messages that may be waiting for an agent: see index.Index.
 func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) {
 	v, err := x.view(ctx, receivedText, owedText, sentText)
 	if err != nil {
@@ -87,7 +87,7 @@ const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is an SQL condition: the thread id of message r is the thread of message m.
+// inThreadOf is an SQL condition: the thread id of message r is the id of message m's thread.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
 // toSender is an SQL condition: message r was sent to the sender of message m. If the sender has an address outside the
@@ -127,8 +127,7 @@ func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (
 	return all, err
 }
 
-// outlineText selects a description of the thread of each message. SQLite takes the subject from the row with
-// min(t.row).
+// outlineText selects a description of each message's thread. SQLite takes the subject from the row with min(t.row).
 const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(t.row), t.subject, count(*), " +
 	"sum(CASE WHEN instr(t.rest, '\"attachments\"') THEN json_array_length(t.rest, '$.attachments') ELSE 0 END) " +
 	"FROM json_each(?2) j CROSS JOIN messages m ON m.row = j.value CROSS JOIN messages t ON t.row IN (" +

@@ -56,7 +56,7 @@ func kindName() string {
 }
 
 // Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees always
-// produce equal bytes, no matter how the trees were created. Dump reads one state of the index and does not block
+// produce equal bytes, regardless of how the trees were created. Dump reads one state of the index and does not block
 // writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// file is a row of the table files. It contains the path and data derived from it, the stamp, the content's hash, and
-// the few facts from which derive builds deliveries without rereading the file.
+// file is a row of the table files. It contains the path and data derived from the path, the stamp, the content's
+// hash, and the facts that derive needs to build deliveries without rereading the file.
 type file struct {
 	path   string
 	fol    int64 // number of the file's folder; 0 until the folder is stored
@@ -55,7 +55,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file's content has not changed since it was read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether f and g, two observations of the same path, mean the same to the index.
+// says reports whether f and g, two observations of the same path, are equivalent for the index.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -63,7 +63,7 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stamp|1 == g.stamp|1 // ignoring whether the states prove the content
+	return f.stamp|1 == g.stamp|1 // ignores the bit that says whether the state proves the content
 }
 
 // hasContent reports whether the index uses the content of files of kind k.

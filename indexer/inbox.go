@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Page sizes of lists: see index.InboxQuery. The largest page has one row more than the largest page that callers
-// return, because they request an extra row to find out whether there is a next page.
+// Page sizes of lists: see index.InboxQuery. The value of maxPage is one more than the maximum size of a page that
+// callers return. They request the extra row to find out whether there is a next page.
 const (
 	defaultPage = 20
 	maxPage     = 201

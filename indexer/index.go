@@ -32,7 +32,7 @@ type Config struct {
 type Index struct {
 	cfg   Config
 	fresh bool
-	file  os.FileInfo // the database file as opened; nil for an index in memory
+	file  os.FileInfo // the database file when it was opened; nil for an index in memory
 
 	write  sync.Mutex // held while w is used
 	w      *writer
@@ -120,8 +120,8 @@ func newIndex(ctx context.Context, cfg Config, db *sql.DB, fresh bool) (*Index, 
 	}, nil
 }
 
-// Fresh reports whether Open found no usable index. In that case, every row must come from the trees: call Rebuild,
-// or Attach and Reconcile.
+// Fresh reports whether Open found no usable index. In that case, the caller must fill the new index with Rebuild, or
+// with Attach and Reconcile.
 func (x *Index) Fresh() bool { return x.fresh }
 
 // Gone reports whether the opened file was removed or replaced by another file.
@@ -195,7 +195,7 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 	return nil
 }
 
-// Retain drops the rows of every project that is not in slugs, because the project's tree is gone from the store.
+// Retain drops the rows of every project that is not in slugs, because the project's tree is no longer in the store.
 // Call Retain after Open, before any Attach.
 func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 	x.write.Lock()

@@ -131,9 +131,10 @@ func (b *batch) visit(ctx context.Context, p string) error {
 	return err
 }
 
-// visitGone examines the files below paths that are in the index but that no visit found. Such a file is gone, its
-// folder is gone, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of all files
-// in the project. It therefore reads them only if the index has more files in the folder than the visits found.
+// visitGone examines files below paths that are in the index but were not found by any visit. Such a file was removed,
+// its folder was removed, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of
+// all files in the project. Therefore it reads them only if the index has more files in the folder than the visits
+// found.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -144,7 +145,7 @@ func (b *batch) visitGone(paths []string) error {
 	if slices.Contains(paths, ".") {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
 	}
-	unmet := map[int64]int{} // number of files in the index that no visit found, by folder
+	unmet := map[int64]int{} // by folder: the number of files in the index that no visit found
 	err := b.w.each(text, args, func(scan scanner) error {
 		var fol int64
 		var files int
@@ -213,7 +214,7 @@ func (b *batch) look(p string) *observation {
 	return lk
 }
 
-// left returns the unreadable paths, sorted.
+// left returns the unreadable paths in sorted order.
 func (b *batch) left() []tree.Unreadable {
 	var all []tree.Unreadable
 	for _, p := range slices.Sorted(maps.Keys(b.unreadable)) {

@@ -97,7 +97,8 @@ func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// Stats counts what the index contains: see index.Index. Triggers maintain the counts of messages and deliveries.
+// Stats counts the projects, agents, messages, deliveries and problems in the index: see index.Index. Triggers
+// maintain the counts of messages and deliveries.
 func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),

@@ -154,7 +154,7 @@ func (l *observer) made(f *file, data []byte) *observation {
 	return lk
 }
 
-// parse extracts what the rows need from the file's bytes. See docs/tree.md, "Problems".
+// parse extracts the values for the rows from the file's bytes. See docs/tree.md, "Problems".
 func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {
@@ -246,7 +246,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	case tree.NoFault:
 	case tree.FaultMachine:
 		return notLooked(f.path, serr)
-	// The folder may be inaccessible, or the name invalid. A walk would not find the file either.
+	// The folder may be inaccessible, or the name may be invalid. A walk would not find the file either.
 	default:
 		return &observation{path: f.path}
 	}

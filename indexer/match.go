@@ -50,7 +50,7 @@ func hasSlowPrefix(e query.Expr) bool {
 	return false
 }
 
-// finds reports whether e contains words to search for, as opposed to only words to exclude.
+// finds reports whether e contains words to search for, and not only words to exclude.
 func finds(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -77,8 +77,8 @@ func (f fts) scoped(e query.Expr) string {
 	return f.render(query.And{e}) + " AND " + f.facet("p", "")
 }
 
-// ownFacet reports whether e requires some facet. If so, e matches only messages of the project, because every facet
-// identifies its project.
+// ownFacet reports whether e requires at least one facet. If so, e matches only messages of the project, because every
+// facet identifies its project.
 func ownFacet(e query.Expr) bool {
 	switch e := e.(type) {
 	case query.And:
@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group joins the expressions in with by the operator, and excludes the matches of those in without. If with is
-// empty, the result matches all other messages of the project.
+// group joins the expressions in the slice with, using the operator, and excludes matches of the expressions in the
+// slice without. If with is empty, the result matches all other messages of the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

@@ -190,7 +190,7 @@ func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, m
 	return nil
 }
 
-// Keyed finds messages by the key that their sender gave them: see index.Index.
+// Keyed finds messages by the sender's idempotency key: see index.Index.
 func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.MessageRow, error) {
 	if key == "" {
 		return []index.MessageRow{}, nil
@@ -206,8 +206,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.Mess
 	})
 }
 
-// IDKeyed finds a message, among those that an agent sent or received, by the key that its sender gave it: see
-// index.Index.
+// IDKeyed finds a message that an agent sent or received, by the sender's idempotency key: see index.Index.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil

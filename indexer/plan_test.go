@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestIndexesUsed checks that each index in the schema is used by at least one query. Maintaining an unused index
-// would make every write slower for nothing.
+// TestIndexesUsed checks that each index in the schema is used by at least one query. An unused index would slow down
+// every write without any benefit.
 func TestIndexesUsed(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany checks that more callers than there are connections can read an inbox at once from a newly opened
-// index. The callers must wait for each other without a deadlock.
+// TestInboxOfMany checks a newly opened index when more callers read an inbox at the same time than there are
+// connections. The callers must wait for each other without a deadlock.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -323,7 +323,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// otherVersion creates an intact database with the version number of another version of the program.
+// otherVersion creates an intact database with the version number of a different program version.
 func otherVersion(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {

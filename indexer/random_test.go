@@ -198,8 +198,8 @@ func (w *world) step() {
 	}
 }
 
-// TestRandomHistories checks that the live index equals an index built from scratch, no matter how the tree was
-// changed or how the changes were batched. Invariant I2.
+// TestRandomHistories checks that the live index equals an index built from scratch, regardless of how the tree was
+// changed and how the changes were batched. Invariant I2.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	seeds := 16

@@ -20,11 +20,10 @@ import (
 )
 
 // chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger number, sends
-// would wait for more than a few tenths of a second. With a smaller number, commits would cost too much.
+// would wait for more than a few tenths of a second. With a smaller number, the commits would be too expensive.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between
-// chunks.
+// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (index.Ingested, error) {
 	var all index.Ingested
 	p := x.project(slug)
@@ -57,7 +56,7 @@ func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	return paths, err
 }
 
-// met is a file that a walk found, or a folder that the walk could not list. The stamp is 0 if the file's state is
+// met is a file that a walk found, or a folder that a walk could not list. The stamp is 0 if the file's state is
 // unknown.
 type met struct {
 	path    string
@@ -68,9 +67,9 @@ type met struct {
 // walkAhead is how many chunks a walk may be ahead of the comparison. They contain about 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. untimed
-// lists the marks without content. A goroutine walks the tree while differing reads the rows. differing keeps hashes
-// of the rows' paths instead of the paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The
+// result untimed lists the marks without content. A goroutine walks the tree while differing reads the rows. differing
+// keeps hashes of the rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()

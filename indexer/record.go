@@ -8,7 +8,7 @@ import (
 )
 
 // askedText lists messages that ask for an answer. For each message, it also selects two times: when an agent other
-// than the sender first wrote in the thread afterward, and when the last recipient acknowledged the message.
+// than the sender first replied in the thread, and when the last recipient acknowledged the message.
 const askedText = "SELECT m.id, " + threadOf + ", m.sender, m.subject, m.created, " +
 	"(SELECT r.created FROM messages r WHERE " + later + " AND r.sender <> m.sender ORDER BY r.row LIMIT 1), " +
 	"(SELECT CASE WHEN min(d.ack) THEN max(ifnull(d.ack_at, m.created)) END FROM files f CROSS JOIN agents a ON a.aid = f.aid " +

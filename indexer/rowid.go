@@ -16,7 +16,7 @@ import (
 
 // A message's row number encodes its time: 53 bits of microseconds since 1900, and ten bits that distinguish messages
 // created in the same microsecond. Messages from before 1900 share the first numbers, and messages from after 2185
-// the last ones.
+// share the last numbers.
 const (
 	tieBits = 10
 	// lastMicro leaves higher numbers free, because more than 1,024 messages may have the same time and need
@@ -41,7 +41,7 @@ func place(us int64, id string, try int) int64 {
 	return firstRow(us) + int64(h.Sum64()>>1)%(1<<(tieBits+min(try, 24)))
 }
 
-// faceting defines which facets a message has for one search filter.
+// faceting defines the facets of a message for one search filter.
 type faceting struct {
 	key    query.Key
 	letter string
@@ -55,7 +55,7 @@ var faceted = []faceting{
 	{query.CC, "c", func(m *format.Message) []string { return m.CC }},
 	{query.Importance, "i", func(m *format.Message) []string {
 		if m.Importance == format.Normal {
-			return nil // true of nearly all messages
+			return nil // nearly all messages have this importance
 		}
 		return []string{m.Importance}
 	}},

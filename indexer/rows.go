@@ -145,8 +145,9 @@ func (w *writer) dropProject(pid int64) error {
 }
 
 // startChanges continues the numbering of changes after those in the table. If the table is empty, the numbering
-// starts above the numbers of any earlier index, so that a feed reader with an old number notices the difference. The
-// first number is the time in microseconds since 1970, because time advances faster than files can change.
+// starts above the numbers of any earlier index, so that readers of the feed that have an old number notice the
+// difference. The first number is the time in microseconds since 1970, because time advances faster than files can
+// change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},
 		func(scan scanner) error { return scan(&w.seq) })
@@ -192,9 +193,9 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because the
-// call itself is half the cost of inserting a small row. The function row appends a row's values to args. The
-// statement ends with clause.
+// insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because for a
+// small row, half of the cost is the call itself. The function row appends a row's values to args. The statement ends
+// with clause.
 //
 // The statement must use OR FAIL, which keeps the rows inserted before an error. The transaction then rolls them
 // back. With the default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.

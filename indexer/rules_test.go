@@ -16,8 +16,8 @@ var update = flag.Bool("update", false, "rewrite the expected dumps in testdata"
 
 // TestRules runs the scripts in testdata/*.txtar. In a script, "tree/P" is a file that exists from the start. "step
 // N/P" is a file that is written at step N, or removed if the content is "(gone)". "want N" is the dump after step N,
-// without the rows of files, folders and sent. A message may be written in short form: "from to,to created subject |
-// body".
+// without the rows of files and folders and the rows named sent. A message may be written in short form: "from to,to
+// created subject | body".
 func TestRules(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("testdata/*.txtar")

@@ -15,9 +15,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// rankWindow is the number of newest matches that bm25 ranks. Among a million messages, a common word has so many
-// matches that ranking all of them takes seconds. Each match takes about 15 µs, and a view on the web page should
-// take no more than 30 ms.
+// rankWindow is the number of newest matches that bm25 ranks. In a million messages, a common word has so many matches
+// that ranking all of them would take seconds. Each match takes about 15 µs, and a page view should not take more than
+// 30 ms.
 const rankWindow = 1000
 
 // The parts of a query for hits. The subquery h lists the matching rows, with snippets of their subject and body.

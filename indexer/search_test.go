@@ -133,7 +133,7 @@ func TestSearch(t *testing.T) {
 
 // TestPagesWhileMailComes checks that each message that existed when the first page was read appears exactly once on
 // the pages of a search. In newest-first order, this must be true even if mail arrives between two pages. In rank
-// order, it is only true if no mail arrives.
+// order, this must be true only if no mail arrives.
 func TestPagesWhileMailComes(t *testing.T) {
 	t.Parallel()
 	for _, rank := range []bool{false, true} {

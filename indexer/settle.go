@@ -219,7 +219,7 @@ func (b *batch) changeOf(lk *observation, letters map[string]*letter) index.Chan
 	return c
 }
 
-// thread returns the message's current thread or, if the message is gone, the last thread it had.
+// thread returns the message's current thread or, if the message no longer exists, its last thread.
 func (t *letter) thread() string {
 	if t.msg != nil {
 		return t.msg.ThreadID

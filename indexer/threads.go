@@ -15,7 +15,7 @@ const (
 	threadsWalked = 20_000
 )
 
-// filesOf is SQL for the number of attachments of the messages o.
+// filesOf is SQL for the total number of attachments in the messages o.
 const filesOf = "sum(CASE WHEN instr(o.rest, '\"attachments\"') THEN json_array_length(o.rest, '$.attachments') ELSE 0 END)"
 
 const (
@@ -79,11 +79,11 @@ type threadWalk struct {
 	match  match
 	span
 	limit int
-	shown int64 // earlier pages covered this row and the rows above it; 0: this is the first page
+	shown int64 // earlier pages covered this row and the rows above it; 0 on the first page
 	last  int64 // the end of the range: all matches are below this row
 
 	rows []int64 // the newest match of each thread
-	next int64   // the next page starts below this row; 0: there is no next page
+	next int64   // the next page starts below this row; 0 if there is no next page
 }
 
 func (w *threadWalk) walk(ctx context.Context, x *Index) error {

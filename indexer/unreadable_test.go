@@ -18,7 +18,7 @@ import (
 var machineFaults = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EIO, syscall.ESTALE, syscall.EINTR,
 	syscall.EAGAIN, 9999}
 
-// fixed is a modification time that no file has at first.
+// fixed is a modification time that differs from the initial times of all files.
 var fixed = time.Date(2024, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // unreadTree returns one file of every kind, by path.

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestWrittenIsProven checks that the server does not reread, at its next start, files that it has written itself,
-// unless their times show that another program may have written to them since.
+// TestWrittenIsProven checks that a starting server does not reread files that it wrote before, unless their times
+// show that another program may have changed them since.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`

@@ -63,8 +63,8 @@ text
 }
 
 // TestOwnAddresses checks that an agent's address at any of the store's domains refers to that agent, regardless of
-// case, and that the agent gets only one copy. An address at these domains that belongs to no agent is refused as
-// unknown.
+// case, and that the agent gets only one copy. If an address at one of these domains does not belong to an agent, it
+// must be refused as unknown.
 func TestOwnAddresses(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Domains: []string{"mail.example.net", "old.example.net"}}, "Ann", "Bob")

@@ -18,8 +18,8 @@ import (
 
 // TestWrittenInto checks that the server detects a change to a file even if the file's size and times look unchanged.
 // A program writes to the file while the server renames it into place, and then sets the file's time back. The server
-// must detect this by comparing the content, even if the watcher has lost the event, or the index cannot be written
-// at first.
+// must detect this by comparing the content, even if the watcher has lost the event or the first write to the index
+// fails.
 func TestWrittenInto(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -61,7 +61,7 @@ func TestWrittenInto(t *testing.T) {
 	}
 }
 
-// refusing is an index whose next Ingest fails while refuse is set.
+// refusing is an index. If refuse is set, the next call of Ingest clears it and fails.
 type refusing struct {
 	index.Index
 	refuse *atomic.Bool

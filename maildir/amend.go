@@ -37,8 +37,8 @@ type Amended struct {
 	From    string   `json:"from"`
 	Subject string   `json:"subject"`
 	Same    bool     `json:"same,omitempty"`     // true if the text is the same as before, so nothing was written
-	Sealed  bool     `json:"sealed"`             // whether it has a seal now; false for another agent's message
-	Readers []string `json:"read_by"`            // the author and agents that read the old content; all are notified
+	Sealed  bool     `json:"sealed"`             // whether the message is sealed now; false for another agent's message
+	Readers []string `json:"read_by"`            // the author and the agents that read the old content; each gets a notice
 	Outside []string `json:"left_for,omitempty"` // recipients in other projects and domains, who keep the old content
 	Left    []string `json:"left,omitempty"`     // paths of copies that were edited by hand and therefore not changed
 
@@ -147,7 +147,8 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of each of the message's files whose current content has the digest sum.
+// planCopies plans the new content of the message's files. It replaces only files whose content has the digest sum,
+// and adds the paths of all other copies to to.Left.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -182,7 +183,7 @@ func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte,
 	return nil
 }
 
-// amendedFile returns the new content of the file whose content is old. The bcc recipients of old are kept.
+// amendedFile returns the new content for a file with the content old. It keeps the file's bcc recipients.
 func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
@@ -200,8 +201,8 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 }
 
 // planTelling plans a notice from the agent that a message has changed. The notice goes to the message's author and to
-// every agent of the project that has read the message. planTelling returns their names. The recipients do not see each
-// other's names, because some may have received the message as bcc (Invariant I7).
+// every agent of the project that has read the message. planTelling returns the names of the recipients. The
+// recipients do not see each other's names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
@@ -222,8 +223,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans a notice from the agent about a message. The notice is sent as bcc to each of the given agents
-// that belongs to this project.
+// planNotice plans a notice from the agent about a message. The notice goes, as bcc, to those of the given agents that
+// belong to this project.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestAmend checks that the canonical file and the copies get the new text, and that the bcc recipient in each copy
-// is kept. A copy that was edited by hand must not be changed. Each agent that has read the message must get a
+// TestAmend checks that the canonical file and the copies get the new text, and that each copy keeps its bcc
+// recipient. A copy that was edited by hand must not be changed. Each agent that has read the message must get a
 // separate notice, and an undo must restore the old text byte for byte.
 func TestAmend(t *testing.T) {
 	t.Parallel()

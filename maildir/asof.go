@@ -16,8 +16,8 @@ import (
 // then. Messages are sorted by path in descending order, which is newest first for files that a server created. The
 // agent may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly,
 // UnreadOnly, Archived, Bodies, Limit, Room and Before. Before must be a cursor from a page for the same point in the
-// history. Invalid copies are not shown, but they are included in the counts, so that the cost of a page does not
-// depend on the size of the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
+// history. Invalid copies are not listed, but they are included in the counts. Otherwise, every page would have to
+// parse all copies in the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
 // history, ErrInvalid for an ambiguous commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
@@ -42,8 +42,7 @@ func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Mome
 	return page, nil
 }
 
-// oldCopy is an inbox copy from the history, with its marks. The field for a mark is nil if the copy does not have
-// that mark.
+// oldCopy is an inbox copy from the history, with its marks. A mark's field is nil if the copy does not have the mark.
 type oldCopy struct {
 	history.OldFile
 	id                  string
@@ -88,7 +87,7 @@ func (c *oldCopy) wasRead() *history.OldFile {
 	return c.archived
 }
 
-// pageAsOf returns a page of an inbox from the history. A cursor is the number of copies before the page.
+// pageAsOf returns a page of an inbox from the history. A cursor is the number of copies that precede the page.
 func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (*InboxPage, error) {
 	page := &InboxPage{Counts: index.Counts{Total: len(all)}}
 	for i := range all {

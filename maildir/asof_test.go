@@ -33,8 +33,8 @@ func moment(t *testing.T, p *maildir.Project) history.Moment {
 	return at
 }
 
-// TestInboxAsOf checks that an earlier state of an inbox is returned with the right marks, filters and pages, even
-// after everything in the inbox was deleted.
+// TestInboxAsOf checks that InboxAsOf returns an earlier state of an inbox with the right marks, filters and pages,
+// even after everything in the inbox was deleted.
 func TestInboxAsOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

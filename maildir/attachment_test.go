@@ -24,8 +24,8 @@ func contentPath(text string) string {
 	return filepath.Join("attachments", name[:2], name+".txt")
 }
 
-// TestPlantedAttachment checks that a message is refused if there is a file with other content at the path that the
-// attachment would get. That file must not be changed. Once it is removed, the sender's content must be delivered.
+// TestPlantedAttachment checks that a message is refused if a file with different content already exists at the
+// attachment's path. That file must not be changed. Once it is removed, the sender's attachment must be delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -105,7 +105,7 @@ func TestPlantedShard(t *testing.T) {
 }
 
 // TestAttachmentPlantedMeanwhile is like TestPlantedAttachment, but the other file is created after the send is
-// planned, and before its files are renamed into place.
+// planned and before the send's files are renamed into place.
 func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	t.Parallel()
 	var h halts
@@ -133,8 +133,8 @@ func TestAttachmentPlantedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestForwardedAttachment checks that if a message forwards an attachment by its path in the tree, the content must
-// match the hash in the path.
+// TestForwardedAttachment checks that a message can forward an attachment by its path in the tree only if the content
+// matches the hash in the path.
 func TestForwardedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -179,7 +179,7 @@ func TestAttachedTwice(t *testing.T) {
 }
 
 // TestAttachmentWithComma checks that a file name containing a comma is not treated as a list. A list may end with a
-// comma. If there is no file for one of the names, the whole list must be refused.
+// comma. If one of the named files does not exist, the whole list must be refused.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Backup writes a backup of the store to a writer. Backup may be called only while Run is running. The argument
-// program is the program's version. Backup returns ErrUnavailable, and errors from the writer, ctx and the file
-// system.
+// Backup writes a backup of the store to the writer to. The argument program is the program's version. Backup may be
+// called only while Run is running. It returns ErrUnavailable, and errors from the writer, ctx and the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()
@@ -19,7 +18,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 	for _, p := range s.Projects() {
 		all = append(all, backup.Project{Slug: p.Slug, KeepPacks: p.mail.History.KeepPacks, Still: p.still})
 	}
-	for slug := range s.LeftOut() { // a project that could not be opened does not change, so it needs no Still
+	for slug := range s.LeftOut() { // the server does not write to a project that could not be opened
 		all = append(all, backup.Project{
 			Slug:      slug,
 			KeepPacks: func(context.Context) (func(), error) { return func() {}, nil },

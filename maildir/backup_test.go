@@ -135,8 +135,8 @@ func (l *traffic) answered() ([]storetest.Sent, []storetest.Mark) {
 	return append([]storetest.Sent(nil), l.sent...), append([]storetest.Mark(nil), l.acked...)
 }
 
-// TestRestoreRepeatsNothing checks that a restored store repeats nothing that the original store may have done since
-// the backup. It must not send an email or an outbox file, or run a hook, a second time.
+// TestRestoreRepeatsNothing checks that a restored store does not repeat actions that the original store may have
+// performed since the backup. It must not send an email or an outbox file a second time, or run a hook again.
 func TestRestoreRepeatsNothing(t *testing.T) {
 	t.Parallel()
 	var o outside
@@ -219,7 +219,8 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
-// unsummed returns the archive with a wrong checksum at the end. Only reading the archive to the end reveals this.
+// unsummed returns the archive with a wrong checksum at the end. The error is found only if the archive is read to the
+// end.
 func unsummed(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data = bytes.Clone(data)

@@ -27,8 +27,8 @@ func openBox(t testing.TB, p *maildir.Project, name string, uid int) *maildir.Us
 	return b
 }
 
-// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A caller whose uid is
-// negative must own nothing, not even agents without an owner.
+// TestOwners checks that an agent without an entry in owners.json belongs to the store's user. A caller with a
+// negative uid must not own any agent, not even an agent without an owner.
 func TestOwners(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))
@@ -64,8 +64,8 @@ func TestOwners(t *testing.T) {
 }
 
 // TestTrust checks that a copy is trusted if it has this store's seal, is in the inbox that it was sent to, and comes
-// from a sender that the server itself has authenticated. This must depend on the content of the copy, not on that of
-// the canonical file.
+// from a sender that the server itself has authenticated. Trust must depend on the content of the copy, not on the
+// content of the canonical file.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

@@ -12,8 +12,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Claim grants or renews leases on all the patterns, or on none. A conflict is a result, not an error. Claim returns
-// ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a claim".
+// Claim grants or renews leases on all the patterns, or on none of them. A conflict is a result, not an error. Claim
+// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a
+// claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.Claims.Check(&r)
@@ -45,14 +46,14 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 }
 
 // ReleaseFrom is like Release, but accepts patterns in the same form as Claim. The argument from describes the caller.
-// It returns any error from Release.
+// ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
 	normalized := map[string][]string{}
 	err := b.p.Claims.Normalize(from, func(m *claim.Normalizer) error {
 		for _, pat := range patterns {
-			normalized[pat], _ = m.Patterns([]string{pat}) // nil if the text could not have been claimed
+			normalized[pat], _ = m.Patterns([]string{pat}) // nil if Claim would reject the pattern
 		}
 		return nil
 	})
@@ -75,7 +76,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		_ = b.p.Sync.SyncClaims(ctx) // keeps the agent's machine from renewing them; retried in the next round
+		_ = b.p.Sync.SyncClaims(ctx) // otherwise, the agent's machine would renew them; the next round retries this
 	}
 	return res, nil
 }

@@ -68,8 +68,8 @@ func (m sharer) writeClaim(t testing.TB, agent, pattern string) {
 	}
 }
 
-// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. The claim's file must
-// reach each machine with the next round there, and so must a release, a renewal, and the undo of either.
+// TestSharedClaims checks that a conflicting claim is refused immediately on every machine. Each machine must get the
+// claim's file in its next sync round. The same applies to a release, to a renewal, and to undoing either of them.
 func TestSharedClaims(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -141,8 +141,8 @@ func TestSharedClaims(t *testing.T) {
 	}
 }
 
-// TestClaimsByHand checks that a user can request a claim by writing a claim file by hand, and its release by
-// removing the file.
+// TestClaimsByHand checks that a user can claim a path by writing a claim file by hand, and can release it by removing
+// the file.
 func TestClaimsByHand(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -217,8 +217,8 @@ func (m sharer) rewrite(t testing.TB, pattern string, change func(*format.Claim)
 	}
 }
 
-// TestClaimsBefore checks that claims made before the sync was turned on, or while it was off, are added to the
-// shared list.
+// TestClaimsBefore checks that claims are added to the shared list even if they were made before sync was turned on,
+// or while it was off.
 func TestClaimsBefore(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -251,8 +251,8 @@ func TestClaimsBefore(t *testing.T) {
 }
 
 // TestClaimsOutOfReach checks claims made while the shared repository cannot be reached. Depending on the setting,
-// they must be refused, or be valid only on their own machine. If such a claim later conflicts with an earlier one,
-// its holder must get a notice.
+// these claims must be refused, or be valid only on the machine where they were made. If such a claim later conflicts
+// with an earlier one, its holder must get a notice.
 func TestClaimsOutOfReach(t *testing.T) {
 	t.Parallel()
 	a, b, bare := sharedWith(t, storetest.Config{ClaimAlone: true})
@@ -295,7 +295,7 @@ func TestClaimsUnsure(t *testing.T) {
 	a.register(t, "Ann")
 	a.now(t)
 	hook := filepath.Join(bare, "hooks", "post-receive")
-	dies := func(before string) { // simulates that the remote side dies after it has accepted the push
+	dies := func(before string) { // simulates a remote side that dies after it has accepted the push
 		if err := errors.Join(os.MkdirAll(filepath.Dir(hook), 0o700),
 			os.WriteFile(hook, []byte("#!/bin/sh\n"+before+"\nkill -9 $PPID\n"), 0o700)); err != nil {
 			t.Fatal(err)
@@ -320,8 +320,8 @@ func TestClaimsUnsure(t *testing.T) {
 	}
 }
 
-// TestClaimsEnd checks that another machine's claim expires one minute after the end of its lease. The lease must be
-// measured from the time when this machine first saw the claim, no matter what the wall clocks show.
+// TestClaimsEnd checks that another machine's claim expires one minute after the end of its lease. The lease must
+// start when this machine first sees the claim. The wall clocks of the machines must not matter.
 func TestClaimsEnd(t *testing.T) {
 	t.Parallel()
 	clock := &movable{stopped: time.Now()}
@@ -500,9 +500,9 @@ func TestClaimsHostile(t *testing.T) {
 	}
 }
 
-// TestClaimsOfNamesakes checks that two agents with the same name count as different agents as long as their machines
-// have not merged their mail. Another machine's agent must not be able to claim here. A user's agent must be the same
-// agent on all machines.
+// TestClaimsOfNamesakes checks that two agents with the same name are treated as different agents until their machines
+// have merged their mail. An agent of another machine must not be able to claim paths on this machine. A user's agent
+// must be the same agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -535,7 +535,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // the agent of b that was called Twin has a new name
+	b.writeClaim(t, "Twin", "lib") // b's agent that was called Twin has a new name
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

@@ -56,8 +56,8 @@ func whoMachine(t testing.TB, m sharer, name string) string {
 	return info.AgentRow.Machine
 }
 
-// TestClaimsUndoneRelease checks that undoing a release takes the shared list into account, so that two agents never
-// hold the same paths.
+// TestClaimsUndoneRelease checks that undoing a release checks the shared list first, so that two agents never hold
+// the same paths.
 func TestClaimsUndoneRelease(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -107,8 +107,8 @@ func TestClaimsListRewound(t *testing.T) {
 	}
 }
 
-// TestClaimsClockSweeps checks that the removal of expired claims does not remove other machines' claims after the
-// wall clock has jumped ahead.
+// TestClaimsClockSweeps checks that after the wall clock has jumped ahead, the sweep of expired claims does not remove
+// other machines' claims.
 func TestClaimsClockSweeps(t *testing.T) {
 	t.Parallel()
 	clock := &movable{by: -10 * 24 * time.Hour} // the network sets the clock right after the machine has started
@@ -128,7 +128,7 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn checks that a claim does not reappear if its own machine releases it while the sync is off on this
+// TestClaimsOffOn checks that a claim does not reappear if its machine releases it while sync is off on another
 // machine.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
@@ -156,8 +156,8 @@ func TestClaimsOffOn(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnLost checks that the holder of a claim gets no unwarranted notice when another machine turns its
-// sync on again.
+// TestClaimsOffOnLost checks that the holder of a claim does not get a false notice when another machine turns sync on
+// again.
 func TestClaimsOffOnLost(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -240,8 +240,8 @@ func TestClaimsUndoneRenewal(t *testing.T) {
 	}
 }
 
-// TestClaimsFileInTheWay checks that other claims still work if something else is at the path where another machine's
-// claim file belongs.
+// TestClaimsFileInTheWay checks what happens if something else exists at the path of another machine's claim file.
+// Other claims must still work.
 func TestClaimsFileInTheWay(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -286,8 +286,8 @@ func TestClaimsByCase(t *testing.T) {
 	}
 }
 
-// TestClaimsForAnother checks that if a user claims a path for another machine's agent, the claim belongs to that
-// agent.
+// TestClaimsForAnother checks that if a user claims a path on behalf of another machine's agent, that agent gets the
+// claim.
 func TestClaimsForAnother(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -342,8 +342,8 @@ func TestClaimsStaleFiles(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOnFreed checks that after a claim was released while the sync was off on this machine, its former
-// holder can claim the path again.
+// TestClaimsOffOnFreed checks that if a claim is released while sync is off on this machine, the former holder can
+// claim the path again.
 func TestClaimsOffOnFreed(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -363,8 +363,8 @@ func TestClaimsOffOnFreed(t *testing.T) {
 	}
 }
 
-// TestClaimsEdited checks that the file of another machine's claim is rewritten if a user edits it so that the claim
-// would expire.
+// TestClaimsEdited checks that the file of another machine's claim is rewritten if a user's edit would make the claim
+// expire.
 func TestClaimsEdited(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -15,12 +15,12 @@ import (
 // Copies is the result of CheckCopies.
 type Copies struct {
 	Differing []string // paths of inbox and outbox copies that differ from the canonical file
-	Orphaned  []string // for each message without a canonical file: the path of the copy that readers see
+	Orphaned  []string // for each message without a canonical file, the path of the copy that readers see
 }
 
-// CheckCopies compares the header and body of each inbox and outbox copy in a tree with the canonical file, except
-// for the parts that may differ. It skips invalid files, which are reported as problems. CheckCopies changes nothing.
-// It returns ctx's error and machine faults. See docs/tree.md, "Copies".
+// CheckCopies compares the header and body of each inbox and outbox copy in a tree with the canonical file, ignoring
+// the parts that are allowed to differ. It skips invalid files, which are reported as problems. CheckCopies changes
+// nothing. It returns ctx's error and machine faults. See docs/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
 	canonical := map[string]*[sha256.Size]byte{} // digests by id; nil if the file is invalid
@@ -50,8 +50,8 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	return found, err
 }
 
-// shownFirst returns the copy that readers see when a message has no canonical file. The outbox copy is preferred,
-// then the path that sorts first. The argument a may be "".
+// shownFirst returns the copy that readers see when a message has no canonical file. It prefers outbox copies to inbox
+// copies and, among copies of the same kind, the path that sorts first. The argument a may be "".
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {

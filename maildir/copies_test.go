@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestCheckCopies checks that CheckCopies finds an edit to any copy's header or body, and a missing canonical file.
-// It must not report differences that are intended or that concern only the layout.
+// TestCheckCopies checks that CheckCopies finds an edit to any copy's header or body, and a missing canonical file. It
+// must not report intended differences, or differences only in layout.
 func TestCheckCopies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, NoCheck: true}, "Ann", "Bob", "Cid")

@@ -58,7 +58,7 @@ func projectAt(t testing.TB, s *maildir.Store, key string, names ...string) *mai
 // in returns an agent's address in other projects.
 func in(p *maildir.Project, agent string) string { return agent + "@" + p.Slug }
 
-// items lists the names of the files with a project's mail to other projects.
+// items lists the names of the files that contain a project's undelivered mail to other projects.
 func items(t testing.TB, p *maildir.Project) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(filepath.Dir(p.Dir()), crossing.FolderName))
@@ -85,9 +85,9 @@ func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 	return m
 }
 
-// TestCrossing checks the files that a message to agents of two projects creates in both trees: the names in them,
-// their seals and the attachment. Bcc recipients must be named only in their own and the sender's copies. No mail may
-// be left waiting.
+// TestCrossing checks the files that are created in both trees when a message is sent to agents of two projects: the
+// names in these files, their seals and the attachment. Each bcc recipient must be named only in the recipient's own
+// copy and in the sender's copy. No mail may be left waiting.
 func TestCrossing(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{})
@@ -215,7 +215,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked, while it is true, makes writes to an agent's inbox fail.
+// blocked makes writes to an agent's inbox fail while the Bool is true.
 type blocked struct {
 	atomic.Bool
 	agent string
@@ -325,8 +325,8 @@ func subjects(t testing.TB, p *maildir.Project, agent string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice that names no bcc
-// recipient. Removing one project must change nothing in the other project.
+// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice, which must not name
+// any bcc recipient. Removing one project must not change the other project.
 func TestCrossingGone(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -428,7 +428,7 @@ func TestCrossingUndo(t *testing.T) {
 }
 
 // TestCrossingUndoQueued checks that a message never reaches the other project if the send is undone in time. If the
-// server cannot write to the other project's tree, an undo must take effect there later.
+// server cannot write to the other project's tree, the undo must take effect in that project later.
 func TestCrossingUndoQueued(t *testing.T) {
 	t.Parallel()
 	disk := &blocked{agent: "Xia"}
@@ -498,7 +498,7 @@ func TestCrossingSaved(t *testing.T) {
 	}
 }
 
-// TestCrossingNoAddress checks which parties count as email addresses.
+// TestCrossingNoAddress checks which parties are treated as email addresses.
 func TestCrossingNoAddress(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{Domains: []string{"mail"}, Outside: maildir.Outside{Allow: []string{"*", "front", "example.org"}}})
@@ -586,7 +586,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls a function when a backup begins to copy the project.
+// packs is a history that calls before when a backup begins to copy the project.
 type packs struct {
 	history.Log
 	before *func()
@@ -600,8 +600,8 @@ func (h packs) KeepPacks(ctx context.Context) (done func(), err error) {
 }
 
 // TestCrossingBackup checks that a restored store delivers mail that was waiting when the backup was made. It must
-// also deliver mail that was sent during the backup, between the copying of the recipient's project and the copying
-// of the sender's project.
+// also deliver mail that was sent during the backup, after the recipient's project was copied and before the sender's
+// project was copied.
 func TestCrossingBackup(t *testing.T) {
 	t.Parallel()
 	var before []*func()
@@ -613,7 +613,7 @@ func TestCrossingBackup(t *testing.T) {
 	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
 	disk.Store(true)
 	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
-	*before[1] = func() { // called after the backup has copied back
+	*before[1] = func() { // called after the backup has copied the project back
 		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
 		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
 			t.Errorf("%+v", m)
@@ -644,7 +644,7 @@ func TestCrossingBackup(t *testing.T) {
 	}
 }
 
-// TestCrossingUnwatched checks that the watcher ignores the files with mail to other projects.
+// TestCrossingUnwatched checks that the watcher ignores the files that contain mail to other projects.
 func TestCrossingUnwatched(t *testing.T) {
 	t.Parallel()
 	for rel, want := range map[string]bool{
@@ -657,7 +657,7 @@ func TestCrossingUnwatched(t *testing.T) {
 }
 
 // TestCrossingGuest checks that another OS user can answer mail from another project, but cannot find out anything
-// about other projects, either from a refusal or by using a name without a project.
+// about other projects, either from error messages or by using a name without a project.
 func TestCrossingGuest(t *testing.T) {
 	t.Parallel()
 	s := openPair(t, storetest.Config{User: func() int { return 1000 }})

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Decision is a yes-or-no answer to a message that asks for an answer.
+// Decision is a yes-or-no answer to a message that asks a question.
 type Decision struct {
 	ID   string `json:"message_id"` // the message to answer
 	Yes  bool   `json:"yes"`

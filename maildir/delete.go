@@ -18,7 +18,7 @@ type Deleted struct {
 	Subject string   `json:"subject"`
 	Readers []string `json:"read_by"`            // agents that had read the message, except its sender
 	Files   []string `json:"files"`              // paths of the removed files
-	Outside []string `json:"left_for,omitempty"` // recipients at other domains that keep their copies: see leftFor
+	Outside []string `json:"left_for,omitempty"` // recipients at other domains, who keep their copies: see leftFor
 	Queued  []string `json:"queued,omitempty"`   // other projects from which the message still has to be removed
 
 	row *index.MessageRow // the message before the deletion, with all receipts; its BCC field lists the bcc recipients

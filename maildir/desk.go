@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Users type short forms that programs do not use: the last element of a project's path, or part of an id. Users also
-// do not register as agents. The functions below allow for both.
+// Users type short forms that programs do not use: the last element of a project's path, or part of an id. The
+// functions below accept these short forms.
 
 // ProjectNamed is like Project, but also finds a project by the last element of its path, and by a path in the
 // project's folder in the store. It returns any error from Project, ErrConflict if several projects have that name, and
@@ -62,7 +62,7 @@ func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 }
 
 // formerID is like FullID, but also finds a message that has been removed, by searching the newest operations in the
-// history. It returns any error from FullID, and "" if no recent message has that id.
+// history. It returns "" if no recent message has that id, and any error from FullID.
 func (p *Project) formerID(ctx context.Context, short string) (string, error) {
 	id, err := p.FullID(ctx, short)
 	if err != nil {

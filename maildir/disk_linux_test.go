@@ -30,7 +30,7 @@ func mount(t *testing.T) string {
 }
 
 // TestFullDisk checks that a send on a full disk fails with a clear error and leaves no files behind. Reading must
-// still work. When there is space again, everything must work, and no file may be incomplete.
+// still work. Once space is available again, everything must work, and no file may be incomplete.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := mount(t)

@@ -37,12 +37,13 @@
 // Only format/layout.go spells out these names. When the server reads the tree, only the first two or three elements
 // of a path matter.
 //
-// # One way in
+// # How the tree changes
 //
 // An operation plans files. The project's single writer stages them, makes them durable, renames them into place,
-// tells the index to ingest their paths, and passes the operation to the history (package writer). The watcher
-// reports edits by other programs to the same Ingest. Either way, the index receives only file names, so the two
-// cannot disagree. Package store does both for one tree; writing.go and edits.go handle what package store reports.
+// tells the index to ingest their paths, and passes the operation to the history (package writer). The watcher passes
+// the paths of files that other programs have edited to the same Ingest. In both cases, the index receives only paths
+// and reads the files itself, so it cannot disagree with them. Package store does both for one tree; writing.go and
+// edits.go handle what package store reports.
 //
 // # Invariants
 //

@@ -16,8 +16,8 @@ import (
 // WatchRoot returns the folder that contains all trees. The store's watcher watches this folder.
 func (s *Store) WatchRoot() string { return filepath.Join(s.core.Root, storedir.ProjectsDir) }
 
-// Watched reports whether a folder below WatchRoot is part of a tree or contains one. Hidden folders are excluded, and
-// so is the folder of a project's mail to other projects.
+// Watched reports whether a folder below WatchRoot is part of a tree or contains one. It returns false for hidden
+// folders, and for the folder that contains a project's mail to other projects.
 func Watched(rel string) bool {
 	_, below, _ := strings.Cut(rel, "/")
 	return !strings.HasPrefix(path.Base(rel), ".") && below != crossing.FolderName

@@ -18,9 +18,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkVisible measures the time from a user's save, through the watcher, until the message is listed and can be
-// found by its new words. The file is saved by renaming, as most editors do, or in place, either without other load
-// or while agents send 500 messages a second. At best, the result is the watcher's settle time of three milliseconds.
+// BenchmarkVisible measures the time from a user's save until the message is listed and can be found by its new words.
+// The watcher must notice the save. The file is saved by renaming, as most editors do, or in place. Each case is
+// measured without other load, and while agents send 500 messages a second. The best possible result is the watcher's
+// settle time of three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
 		for _, save := range []struct {
@@ -49,7 +50,7 @@ func BenchmarkVisible(b *testing.B) {
 					if n > 0 { // the first save creates the folder
 						each = append(each, time.Since(began))
 					}
-					waits.Pace(20 * time.Millisecond) // no user saves more often
+					waits.Pace(20 * time.Millisecond) // no user saves more often than this
 				}
 				b.StopTimer()
 				each.Report(b, "")
@@ -68,7 +69,7 @@ func saveByRename(name string, data []byte) error {
 
 func saveInPlace(name string, data []byte) error { return os.WriteFile(name, data, 0o600) }
 
-// seen returns once a message is listed and can be found by a word.
+// seen waits until a message is listed and can be found by a word.
 func seen(b *testing.B, p *maildir.Project, id, word string) {
 	b.Helper()
 	for end := time.Now().Add(60 * time.Second); ; time.Sleep(100 * time.Microsecond) {
@@ -155,8 +156,8 @@ func BenchmarkCheckout(b *testing.B) {
 	b.ReportMetric(float64(files), "files")
 }
 
-// prepareBranch creates a branch on which every message ends with "otherwise", and a branch on which every message is
-// unchanged.
+// prepareBranch creates a branch on which every message ends with "otherwise", and another branch on which every
+// message is unchanged.
 func prepareBranch(b *testing.B, mail bulk.Mail, repo string) {
 	if exec.Command("git", "-C", repo, "rev-parse", "-q", "--verify", "other").Run() == nil {
 		runGit(b, repo, "checkout", "-q", "same", "--", "messages", "agents") // cleans up after an interrupted run
@@ -196,7 +197,7 @@ func settle(b *testing.B, p *maildir.Project) {
 	}
 }
 
-// changed waits until every message ends with "otherwise" or, if word is "", until none does.
+// changed waits until every message ends with "otherwise". If word is "", it waits until no message does.
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)

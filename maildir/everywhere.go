@@ -9,10 +9,9 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// ProjectWithAgent returns the project that an agent's call refers to. If p lacks the agent and exactly one other
-// project has it, that is the other project, and ProjectWithAgent also returns a note. Otherwise it is p, even if no
-// project has the agent. Only calls by the store's owner, and by callers whose OS user is unknown, may use
-// ProjectWithAgent.
+// ProjectWithAgent returns the project that an agent's call refers to. If p does not have the agent and exactly one
+// other project does, ProjectWithAgent returns that project and a note. Otherwise it returns p, even if no project has
+// the agent. Only calls by the store's owner, and by callers whose OS user is unknown, may use ProjectWithAgent.
 func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) (*Project, *Error, error) {
 	if is, err := p.mail.HasAgent(ctx, agent); is || err != nil {
 		return p, nil, err

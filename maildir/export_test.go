@@ -23,7 +23,7 @@ func Queued(p *Project) int {
 	return queued
 }
 
-// SweepStaging removes leftover files, as the server does every hour.
+// SweepStaging removes leftover files from staging, as the server does every hour.
 func SweepStaging(ctx context.Context, p *Project) error {
 	done := make(chan struct{})
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {

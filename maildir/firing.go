@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Firings returns the firings that result from changes, in order. Fire decides for each of them whether its hook
-// runs. If a project is being opened, Firings waits for it. Firings returns ErrUnavailable if owners.json or
+// Firings returns the firings that result from changes, in order. Fire later decides, for each firing, whether its
+// hook runs. If a project is being opened, Firings waits for it. Firings returns ErrUnavailable if owners.json or
 // hooks.json cannot be read, and ctx's error if ctx ends during the wait.
 func (s *Store) Firings(ctx context.Context, changes []index.Change) ([]hook.Firing, error) {
 	var arrivals []hook.Arrival
@@ -128,7 +128,7 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 		for i := range rows {
 			fn(&rows[i].MessageRow, rows[i].CopyPath)
 		}
-		q.Before = rows[len(rows)-1].ID // unlike an offset, this skips no row if another one is removed
+		q.Before = rows[len(rows)-1].ID // unlike an offset, an id skips no rows if other rows are removed
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // TestFloodOfEdits checks that a very large number of edits is ingested in portions, and that all files of a message
-// are in the same portion. Mail sent in the meantime must be handled between two portions, and a comparison must end
-// after the last portion.
+// are in the same portion. Mail sent in the meantime must be handled between two portions. A comparison with the tree
+// must not end before the last portion is ingested.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
 	const most = 1024 + 3 // a full portion, plus the remaining files of its last message
@@ -39,7 +39,7 @@ func TestFloodOfEdits(t *testing.T) {
 				ids[id]++
 			}
 		}
-		if len(ids) == 0 { // these are the server's own writes
+		if len(ids) == 0 { // the paths are the server's own writes
 			return
 		}
 		first.pass("a portion")

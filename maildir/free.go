@@ -23,7 +23,7 @@ type Freeing struct {
 // Free releases another agent's live claim and sends the reason to the holder. Both are part of one operation of the
 // releasing agent, so Undo undoes them together. The caller must check that the user is the store's owner; the agent
 // need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns
-// ErrNotFound for an unknown agent, and any error that Send returns for the text.
+// ErrNotFound for an unknown agent, and any error that Send would return for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{
@@ -36,7 +36,7 @@ func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	}
 	texts, normalized := []string{f.Pattern}, map[string][]string{}
 	err := b.p.Claims.Normalize(claim.From{WorkDir: f.WorkDir}, func(m *claim.Normalizer) error {
-		normalized[f.Pattern], _ = m.Patterns(texts) // nil if the text could not have been claimed
+		normalized[f.Pattern], _ = m.Patterns(texts) // nil if Claim would reject the pattern
 		return nil
 	})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestAgentGoneWhileLookedUp checks that an agent is not considered to exist if it is removed between the index query
-// and the caching of the query's result.
+// TestAgentGoneWhileLookedUp checks that an agent is treated as missing if it is removed after the index query, but
+// before the query's result is cached.
 func TestAgentGoneWhileLookedUp(t *testing.T) {
 	t.Parallel()
 	var h halts
 	p := project(t, storetest.Config{NoWatcher: true, Index: func(x index.Index) index.Index { return &watched{Index: x, looked: h.pass} }}, "Ann")
 	profile := format.FormatProfile(format.Profile{Name: "Bob", Program: "x", Model: "y", Inception: time.Now()})
-	put(t, p, format.ProfilePath("Bob"), string(profile)) // created by hand, so that nothing has looked up Bob yet
+	put(t, p, format.ProfilePath("Bob"), string(profile)) // created by hand, so that Bob has not been looked up yet
 	if err := p.Rescan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +46,8 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxUnderWay checks that no mail to an agent is written after the agent's folder has been removed, and
-// that the removal does not miss mail in progress. Otherwise, the agent's folder would be recreated without a profile
+// TestDeleteMailboxUnderWay checks that the server writes no mail to an agent whose folder has been removed, and that
+// the removal takes mail in progress into account. Otherwise, the agent's folder would be recreated without a profile
 // or an owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()

@@ -28,8 +28,8 @@ func TestGitIgnores(t *testing.T) {
 	}
 }
 
-// TestGitFilesCompleted checks that if the Git files of a project that an older version created lack any lines, these
-// are added once, before the user's lines. The old file must be in the history.
+// TestGitFilesCompleted checks that the server adds lines that are missing from the Git files of a project created by
+// an older version. The lines must be added once, before the user's lines, and the old file must be in the history.
 func TestGitFilesCompleted(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -32,8 +32,8 @@ func together(t *testing.T, p *maildir.Project, h *halts, calls ...func() error)
 	return errs
 }
 
-// TestGroupDecidesOnce checks that when several queued operations depend on the same name, key, mailbox or claim, the
-// plan of each takes the results of the earlier ones into account.
+// TestGroupDecidesOnce checks several queued operations that depend on the same name, key, mailbox or claim. The plan
+// of each operation must take the results of the earlier operations into account.
 func TestGroupDecidesOnce(t *testing.T) {
 	t.Parallel()
 	const n = 8

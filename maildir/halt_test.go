@@ -8,20 +8,20 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// halts stops goroutines, each at the first name that matches.
+// halts stops goroutines that call pass with certain names. Each halt stops only one goroutine.
 type halts struct {
 	mu  sync.Mutex
 	all []*halt
 }
 
-// halt is one of these stops.
+// halt describes one stop.
 type halt struct {
 	match   func(name string) bool
 	reached chan struct{} // closed when a goroutine has stopped here
 	goOn    chan struct{} // closed by the test
 }
 
-// at adds a stop at the first name for which match returns true.
+// at adds a halt for the next call of pass with a name for which match returns true.
 func (h *halts) at(match func(name string) bool) *halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +30,7 @@ func (h *halts) at(match func(name string) bool) *halt {
 	return one
 }
 
-// pass stops the calling goroutine if there is a stop for name.
+// pass stops the calling goroutine if there is a halt for name.
 func (h *halts) pass(name string) {
 	var here *halt
 	h.mu.Lock()
@@ -50,12 +50,12 @@ func (h *halts) pass(name string) {
 // watched is an index whose calls a test can stop or make fail. A hook that is nil has no effect.
 type watched struct {
 	index.Index
-	looked  func(agent string) // called after an agent was looked up, before the result is returned
+	looked  func(agent string) // called after an agent was looked up and before the result is returned
 	ingest  func(paths []string)
 	compare func() // called before the index is compared with the tree
 	// differing receives a value when a comparison has found the differences. It may be nil.
 	differing chan struct{}
-	ingested  func(paths []string) error // called before the server's own writes are ingested; an error prevents that
+	ingested  func(paths []string) error // called before the server's own writes are ingested; if it fails, Ingest fails
 }
 
 func (w *watched) Reconcile(ctx context.Context, project string, progress func(int)) (index.Ingested, error) {

@@ -40,7 +40,8 @@ func (e *edited) inTree(path, text string) { e.write("projects/"+e.p.Slug+"/repo
 // beside is like write, for a file next to the project's tree.
 func (e *edited) beside(path, text string) { e.write("projects/"+e.p.Slug+"/"+path, text) }
 
-// means reports whether a key identifies the project with the given slug or, if slug is "", no project.
+// means reports whether a key identifies the project with the given slug. If slug is "", it reports whether the key
+// identifies no project at all.
 func (e *edited) means(key, slug string) bool {
 	p, err := e.Project(e.t.Context(), key)
 	if slug == "" {
@@ -49,7 +50,7 @@ func (e *edited) means(key, slug string) bool {
 	return err == nil && p.Slug == slug
 }
 
-// ann returns the directory's entry for the agent Ann, or nil if there is no such agent.
+// ann returns what Whois returns for the agent Ann, or nil if there is no such agent.
 func (e *edited) ann() *maildir.AgentInfo {
 	a, err := e.p.Agents.Whois(e.t.Context(), "Ann")
 	if err != nil && !errors.Is(err, maildir.ErrNotFound) {

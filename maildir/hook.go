@@ -7,8 +7,8 @@ import (
 )
 
 // SettleHooks resets hooks whose creation time is in the future, according to the clock or the feed. This happens if
-// the clock was set back or the index was lost. Such hooks would not run until that time. SettleHooks returns
-// ErrUnavailable if the hooks cannot be read or written.
+// the clock was set back or the index was lost. Without the reset, such hooks would not run until that time.
+// SettleHooks returns ErrUnavailable if the hooks cannot be read or written.
 func (s *Store) SettleHooks(ctx context.Context) error {
 	future, err := s.core.Hooks.Redate(func() (hook.Present, error) {
 		last, err := s.LastChange(ctx)
@@ -21,8 +21,8 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark after which to read changes for hooks; no hook is interested in earlier changes. It
-// returns last, the newest change, if there is no hook, and ErrUnavailable if the hooks cannot be read.
+// HooksFrom returns the mark after which changes must be read for hooks. No hook needs earlier changes. If there is no
+// hook, HooksFrom returns last, the mark of the newest change. It returns ErrUnavailable if the hooks cannot be read.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
 // OpenHookLog calls hook.OpenLog for the store. Only one log of a store may be open at a time.

@@ -25,7 +25,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// picture returns a PNG image that becomes smaller as WebP. The file is 160 kB long with noise, and about 100 bytes
+// picture returns a PNG image that becomes smaller as WebP. The file size is 160 kB with noise, and about 100 bytes
 // without.
 func picture(t *testing.T, noise bool) []byte {
 	t.Helper()
@@ -201,8 +201,8 @@ func TestImagePolicy(t *testing.T) {
 	}
 }
 
-// photo returns a JPEG image with the grain of a photograph, and the same image without the grain, which stands in
-// for the output of cwebp.
+// photo returns a JPEG image with the grain of a photograph, and the same image without the grain. The second image is
+// used as the output of cwebp.
 func photo(t *testing.T) (grainy, coded []byte) {
 	t.Helper()
 	m, r := image.NewNRGBA(image.Rect(0, 0, 64, 64)), rand.New(rand.NewPCG(1, 2))
@@ -217,8 +217,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto checks that a conversion that loses detail is made only if the sender requests it and it saves a fifth of
-// the size. The sender must always get a note about it.
+// TestPhoto checks that a lossy conversion is made only if the sender requests it and it reduces the size by a fifth.
+// The sender must always get a note about it.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)
@@ -273,8 +273,8 @@ func padded(webp []byte, size int) []byte {
 	return out
 }
 
-// TestImageForwarded checks that if a body refers to a stored image, the image becomes part of the message without
-// another file. Sending the message again with the same key must return the first message.
+// TestImageForwarded checks that if a body refers to a stored image, the image becomes part of the message, and no
+// second file is created. Sending the message again with the same key must return the first message.
 func TestImageForwarded(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // information, not an error: set if the query identifies a thread by a message's id
+	Note *Error // not an error: set if the query identifies a thread by the id of a message
 }
 
 // Default and maximum page sizes of lists, in messages.
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits until the bell rings, the timeout expires, or the wait, the project or ctx ends. If again is false,
-// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the
-// project's folder was removed.
+// awaitBell waits until bell is closed, the timeout expires, or the wait, the project or ctx ends. If again is false,
+// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if
+// the project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {
@@ -188,8 +188,8 @@ func (b *Box) pageOfOne(ctx context.Context, q index.InboxQuery) (*InboxPage, er
 	return page, err
 }
 
-// oneOf reads a message from the agent's inbox, or one that the agent sent, without the body. The id may also be the
-// sender's idempotency key, which the postal toolset shows as the message's id.
+// oneOf reads a message that the agent has received or sent, without the body. The id may also be the sender's
+// idempotency key, which the postal toolset shows as the message's id.
 func (b *Box) oneOf(ctx context.Context, agent, id string) (*index.Delivery, error) {
 	d, err := b.p.mail.Store.Index.Delivery(ctx, b.p.mail.Slug, agent, id, index.WithoutBody, nil)
 	if err == nil && d == nil {

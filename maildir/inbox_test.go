@@ -68,8 +68,8 @@ func TestPopOnce(t *testing.T) {
 	}
 }
 
-// TestPopAgainstTouch checks that if a user runs `touch x.read` between the listing and the pop, the pop skips that
-// message.
+// TestPopAgainstTouch checks that a pop skips a message if a user has created its mark with `touch x.read` and the
+// index does not have the mark yet.
 func TestPopAgainstTouch(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -273,8 +273,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBadMarks checks that if a folder is at the path of one mark, all other marks are still set, and the answer
-// reports the folder.
+// TestBadMarks checks what happens if a folder exists at the path of one mark. All other marks must still be set, and
+// the error must report the folder.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -362,8 +362,8 @@ func TestPopWait(t *testing.T) {
 	}
 }
 
-// TestRoomToWait checks that a call asks once for permission to wait if it has to wait, and not at all if it finds
-// mail. If the permission is refused, the call must fail.
+// TestRoomToWait checks that a call asks for permission once if it has to wait, and does not ask if it finds mail. If
+// the permission is refused, the call must fail.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

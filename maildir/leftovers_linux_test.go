@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claimBeside makes Ann claim or renew a.go concurrently with the test. The channel receives the error.
+// claimBeside makes Ann claim or renew a.go in a separate goroutine. The channel receives the error.
 func claimBeside(t *testing.T, p *maildir.Project, reason string) <-chan error {
 	answer := make(chan error, 1)
 	go func() {

@@ -30,9 +30,8 @@ type LogQuery struct {
 	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
 }
 
-// Log calls the function each for every selected entry of the history, newest first, until the function returns an
-// error or ctx ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the
-// tree.
+// Log calls the function each for every selected entry of the history, newest first, until each returns an error or
+// ctx ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -196,8 +195,8 @@ func (p *Project) openLog(ctx context.Context, q LogQuery) (h history.Query, sho
 	return history.OfMessages([]string{m.ID}, history.DayOf(m.Path)), openEntry(m), nil
 }
 
-// openEntry returns a function that removes from an entry of a message's log everything that would reveal bcc
-// recipients. That function reports whether to show the entry. An agent's operation is shown if the agent is the
+// openEntry returns a function for the log of message m. The function removes everything from an entry that would
+// reveal bcc recipients, and reports whether to show the entry. An agent's operation is shown if the agent is the
 // sender or an open recipient. An operation by the server itself, or an edit, is shown if any of its files remain.
 func openEntry(m *index.MessageRow) func(*history.Entry) bool {
 	open := append([]string{m.From}, slices.Concat(m.To, m.CC)...)

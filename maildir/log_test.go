@@ -85,7 +85,7 @@ func TestLogDoor(t *testing.T) {
 }
 
 // TestLogOf checks the log by thread, by path and with a limit, the log of a message that was removed from the tree,
-// and names that are not in the history.
+// and the log of names that are not in the history.
 func TestLogOf(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

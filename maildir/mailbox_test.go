@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// TestGuestMailboxesAreBounded checks that the limit on a guest's mailboxes applies to all projects of a store
-// together. After a mailbox is deleted, even by hand, the guest must be able to create another one. The limit must
-// not apply to the store's user and root.
+// TestGuestMailboxesAreBounded checks that the limit on a guest's mailboxes applies to the total number in all
+// projects of a store. After a mailbox is deleted, even by hand, the guest must be able to create another one. The
+// limit must not apply to the store's user and root.
 func TestGuestMailboxesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, ownedBy(500))

@@ -13,8 +13,8 @@ import (
 
 // SetRead marks a delivery as read or unread. If the delivery is already marked as read, its mark keeps the original
 // time. Marking a delivery as unread also unarchives it. SetRead returns the updated delivery. It returns ErrNotFound
-// if the agent does not exist or the message is not in its inbox, and ErrConflict if an acknowledged delivery would
-// become unread. See docs/tools.md, "Reading".
+// if the agent does not exist or the message is not in its inbox, and ErrConflict if the delivery is acknowledged and
+// read is false. See docs/tools.md, "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var err error

@@ -135,7 +135,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that calls a function as soon as it has preserved files.
+// hastyHistory is a history that calls after as soon as it has preserved files.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -198,8 +198,8 @@ func TestFirstContactOnce(t *testing.T) {
 	}
 }
 
-// TestPageMarkedWhileMailGoes checks that Inbox does not fail if a message is removed from the inbox after a page was
-// read and before the messages on it are marked.
+// TestPageMarkedWhileMailGoes checks that Inbox does not fail if a message is removed from the inbox after the page
+// was read, but before the page's messages are marked as read.
 func TestPageMarkedWhileMailGoes(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 2} {
@@ -272,7 +272,7 @@ func TestMarksAheadOfTheIndex(t *testing.T) {
 	}
 }
 
-// TestMarkThatIsNone checks that a file at a mark's path does not count as a mark if it cannot be read or is far too
+// TestMarkThatIsNone checks that a file at a mark's path is not treated as a mark if it cannot be read or is far too
 // large. A call that sets only this mark must be refused, whereas a call that also sets other marks must skip it.
 // Removing the mark must have no effect.
 func TestMarkThatIsNone(t *testing.T) {
@@ -372,8 +372,8 @@ func TestMailboxBeingMade(t *testing.T) {
 	}
 }
 
-// TestEditWakes checks that a caller waiting for urgent mail wakes up when a message in the inbox becomes urgent,
-// even if the index has read the file when it was half written.
+// TestEditWakes checks that a caller waiting for urgent mail wakes up when a message in the inbox becomes urgent, even
+// if the index first read the file when it was only half written.
 func TestEditWakes(t *testing.T) {
 	for name, halfway := range map[string]string{"at once": "", "in two steps": "---json\n"} {
 		t.Run(name, func(t *testing.T) {
@@ -453,7 +453,7 @@ func TestImporting(t *testing.T) {
 	}
 	s.stopAt("record")
 	sent := sendLater(t, p, "s")
-	<-s.reached // the writer imports no edits until it may continue
+	<-s.reached // the writer is stopped, so it imports no edits
 	var paths []string
 	for i := range history.ImportFrom {
 		paths = append(paths, fmt.Sprintf("messages/2026/m%d.md", i))

@@ -70,11 +70,11 @@ const (
 	EveryoneInside = sending.EveryoneInside
 )
 
-// ReservedMailbox reports whether a name is reserved for mail that is addressed to no mailbox.
+// ReservedMailbox reports whether a name is reserved for mail that does not belong to any mailbox.
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
-// HasMailbox reports whether the address with that local part has a mailbox in a store. The store's folder is root,
-// and trees contains the store's trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
+// HasMailbox reports whether the address with the given local part has a mailbox in a store. The store's folder is
+// root, and trees contains the store's trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
 // ErrUnavailable and errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)

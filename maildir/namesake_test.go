@@ -79,7 +79,7 @@ func TestNamesakes(t *testing.T) {
 			c.send(t, "Cid", "Blue", "from c") // c sends this to the agent that has the name Blue on c
 			c.now(t)
 			order[2].now(t)
-			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b lacks the mail of a
+			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b has no mail from a
 				t.Errorf("Blue has %v", got)
 			}
 			order[3].now(t)
@@ -115,7 +115,7 @@ func TestNamesakes(t *testing.T) {
 				}
 			}
 
-			// The agent must keep everything that belonged to it.
+			// The renamed agent must keep everything that belonged to it.
 			live, err := b.p.Claims.List(t.Context(), false)
 			if err != nil || len(live) != 1 || live[0].Agent != second || live[0].Pattern != "src/**" {
 				t.Errorf("claims %+v, %v", live, err)
@@ -202,7 +202,8 @@ func TestNamesakesInterrupted(t *testing.T) {
 		if _, err := b.p.Sync.Now(t.Context()); err == nil {
 			t.Errorf("%s cannot be read, but there is no error", path)
 		}
-		// On a slow machine, the round can end with an error that the disk is not responding, while files still move.
+		// On a slow machine, the round can end with the error that the disk is not responding, while files are still
+		// being moved.
 		until(t, fmt.Sprintf("%d files to be moved although %s cannot be read", moves[i], path), func() bool {
 			moved, err := filepath.Glob(filepath.Join(b.p.Dir(), "agents", "Blue-*", "notes", "*.txt"))
 			if err != nil || len(moved) > moves[i] {
@@ -366,7 +367,7 @@ func TestNamesakesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestNamesakesReplaced checks that an agent that is removed and recreated on one machine does not count as a second
+// TestNamesakesReplaced checks that an agent that is removed and recreated on one machine is not treated as a second
 // agent.
 func TestNamesakesReplaced(t *testing.T) {
 	t.Parallel()
@@ -460,7 +461,7 @@ func TestBelongs(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A saved file must be sent on the machine that the agent of the outbox belongs to.
+	// A file saved in an outbox must be sent by the machine that the outbox's agent belongs to.
 	file := filepath.Join(b.p.Dir(), "agents", "Ann", "outbox", "hello.md")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("---json\n{\"to\": [\"Bob\"]}\n---\n\nHello\n"), 0o600)); err != nil {
 		t.Fatal(err)

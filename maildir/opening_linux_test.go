@@ -80,8 +80,8 @@ func TestEndWhileProjectIsOpened(t *testing.T) {
 	}
 }
 
-// openingWithHook returns a store with a hook for a mailbox of a project that is being opened. Opening the project
-// pauses when its changes are in the feed, until goOn is called.
+// openingWithHook returns a store with a hook for a mailbox of a project that is being opened. The opening of the
+// project pauses after its changes are in the feed, until goOn is called.
 func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes []index.Change, goOn func() error) {
 	t.Helper()
 	var h halts
@@ -120,7 +120,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	return s, log, changes, func() error { close(opening.goOn); return <-opened }
 }
 
-// afterwards is an index that a test can pause after it has been compared with a project's tree.
+// afterwards is an index that calls pass after it has been compared with a project's tree.
 type afterwards struct {
 	index.Index
 	pass func(project string)

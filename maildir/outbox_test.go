@@ -146,7 +146,7 @@ func TestSaveWays(t *testing.T) {
 			}
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
-			a.later() // files that were not closed are reported later
+			a.later() // the watcher reports files that were not closed only later
 			a.later() // by now, the file has been unchanged long enough to be complete, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},
@@ -278,9 +278,8 @@ func TestSaveSettled(t *testing.T) {
 	}
 }
 
-// TestSaveBlind checks that no matter what is wrong with the bcc key, only the file in the author's outbox names the
-// bcc recipients (I7). Postmaster's mail, the problems in the index, other files and commit messages must not name
-// them.
+// TestSaveBlind checks that if the bcc key is invalid in any way, only the file in the author's outbox names the bcc
+// recipients (I7). Postmaster's mail, the problems in the index, other files and commit messages must not name them.
 func TestSaveBlind(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	if err := a.p.Agents.EnsureAgent(t.Context(), "Zoe", maildir.Registration{}); err != nil {
@@ -344,8 +343,8 @@ func TestSaveReply(t *testing.T) {
 	}
 }
 
-// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, whether the copy is damaged or
-// complete, and whatever its file name is.
+// TestSaveOfSent checks that a copy of a sent message in an outbox is not sent again, even if the copy is damaged or
+// has a different file name.
 func TestSaveOfSent(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})
@@ -431,8 +430,8 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy checks that if a user edits an inbox copy, its agent gets one notice that this has no effect. There
-// must be no notice if the copy and its message were edited in the same way.
+// TestEditedCopy checks that if a user edits an inbox copy, its agent gets one notice that says that the edit has no
+// effect. There must be no notice if the copy and its message were edited in the same way.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})

@@ -129,7 +129,7 @@ func TestGoneOutside(t *testing.T) {
 	}
 }
 
-// TestOnlySendQueues checks that an outbox copy that a user writes by hand counts as a message, but is not sent to
+// TestOnlySendQueues checks that an outbox copy that a user writes by hand is treated as a message, but is not sent to
 // other domains.
 func TestOnlySendQueues(t *testing.T) {
 	t.Parallel()

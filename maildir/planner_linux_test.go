@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestSlowPlanHoldsNobody checks that other operations are written while one operation waits until a user's edit is
-// committed.
+// TestSlowPlanHoldsNobody checks that the server writes other operations while one operation is waiting for a user's
+// edit to be committed.
 func TestSlowPlanHoldsNobody(t *testing.T) {
 	t.Parallel()
 	var git halts
@@ -41,7 +41,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 }
 
-// slowHistory is a history that a test can pause just before it preserves an edit.
+// slowHistory is a history that calls before just before it preserves an edit.
 type slowHistory struct {
 	history.Log
 	before func()

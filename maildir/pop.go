@@ -13,8 +13,8 @@ import (
 )
 
 // Pop returns the oldest unread delivery and durably marks it as read. It returns nil if there is none. It never
-// returns a delivery twice, not even in two processes, because only one process can create the mark. It returns
-// ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
+// returns the same delivery twice, not even to callers in different processes, because only one process can create the
+// mark. It returns ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
@@ -35,7 +35,8 @@ func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *inde
 	return d, err
 }
 
-// errNoRoom ends the plan of a pop that has to reserve room first. The pop has not marked any delivery yet.
+// errNoRoom ends the plan of a pop that must reserve room before it can continue. At that point, the pop has not
+// marked any delivery.
 var errNoRoom = errors.New("not enough space is reserved for the body")
 
 // popWithin is like Pop, but returns only as much of the body as fits into room.
@@ -81,7 +82,7 @@ func (b *Box) popOnce(ctx context.Context, room *index.Room) (*index.Delivery, e
 // read reads the delivery to pop, with as much of its body as fits into room. The delivery is marked only afterward,
 // so that it is not lost if it cannot be read. It returns errNoRoom, Group.Behind's error, and errors from the index.
 func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*index.Delivery, error) {
-	room.Empty() // release what an earlier plan of this pop reserved
+	room.Empty() // release the room that an earlier plan of this pop reserved
 	whole, err := k.mail.Store.Index.Delivery(g.Ctx, k.mail.Slug, d.Agent, d.ID, index.WithBody, room)
 	switch {
 	case err != nil:
@@ -95,8 +96,8 @@ func (k *pops) read(g *writer.Group, d *index.Delivery, room *index.Room) (*inde
 	return whole, nil
 }
 
-// poppable returns the oldest unread delivery that exists on disk, can be marked, and has not been taken by another
-// pop of the group.
+// poppable returns the oldest unread delivery that exists on disk, can be marked, and has not been selected by another
+// pop in the same group.
 func (k *pops) poppable(g *writer.Group, agent string) (*index.Delivery, error) {
 	for {
 		d, err := k.oldest(g, agent)
@@ -134,8 +135,8 @@ func (k *pops) oldest(g *writer.Group, agent string) (*index.Delivery, error) {
 	return &k.unread[agent][n], nil
 }
 
-// pops caches the unread deliveries that the pops of one group have read from the index. Inboxes do not change while
-// a group is planned. Only plans use the cache, and all plans of a project run in one goroutine.
+// pops caches the unread deliveries that the pops of one group have read from the index. This is safe because inboxes
+// do not change while a group is planned. Only plans use the cache, and all plans of a project run in one goroutine.
 type pops struct {
 	mail   *core.Mail
 	group  uint64                      // the group's number

@@ -53,7 +53,8 @@ func sendToAnn(t *testing.T, p *maildir.Project) <-chan error {
 	return answer
 }
 
-// TestPopAfterFailedPop checks that a delivery goes to the next pop if the pop that chose it fails.
+// TestPopAfterFailedPop checks that if a pop fails, the next pop returns the delivery that the failed pop had
+// selected.
 func TestPopAfterFailedPop(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, p *maildir.Project, h *halts, index chan error){

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestRecipientsOnce checks that a recipient listed several times is counted only once and refused only once. If
-// there are too many recipients, the message must be refused before any of them is looked up.
+// TestRecipientsOnce checks that a recipient listed several times is counted only once and refused only once. If there
+// are too many recipients, the message must be refused before any recipient is looked up.
 func TestRecipientsOnce(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

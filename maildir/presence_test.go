@@ -22,8 +22,7 @@ func inWindow(agent string) maildir.IdleQuery {
 	return maildir.IdleQuery{Agent: agent, Windows: true}
 }
 
-// window returns the window in which an agent must get a notice about its mail now, or nil if there is nothing to
-// report.
+// window returns the window in which an agent must now get a notice about its mail, or nil if no notice is due.
 func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	t.Helper()
 	all, err := p.Sessions.IdleSeats(t.Context(), inWindow(agent))
@@ -36,7 +35,7 @@ func window(t *testing.T, p *maildir.Project, agent string) *maildir.IdleSeat {
 	return &all[0]
 }
 
-// noticed returns the number of messages that Bob must get a notice about now.
+// noticed returns the number of messages about which Bob must now get a notice.
 func noticed(t *testing.T, p *maildir.Project) int {
 	t.Helper()
 	if w := window(t, p, "Bob"); w != nil {
@@ -45,7 +44,7 @@ func noticed(t *testing.T, p *maildir.Project) int {
 	return 0
 }
 
-// told records that Bob has been notified of the unread mail. It returns false if there must be no notice.
+// told records that Bob has been notified about the unread mail. It returns false if Bob must not get a notice.
 func told(t *testing.T, p *maildir.Project, w *maildir.IdleSeat) bool {
 	t.Helper()
 	still, err := p.Sessions.Recheck(t.Context(), inWindow("Bob"), w)
@@ -64,7 +63,7 @@ func presence(t *testing.T, p *maildir.Project) string {
 	return info.Status
 }
 
-// TestNotice checks that each message is announced once to a ready agent, no matter how the status was set or the
+// TestNotice checks that each message is announced once to a ready agent, regardless of how the status was set or the
 // message was read. After the agent has been at work or offline, unread messages must be announced again. A notice
 // must not mark messages as read.
 func TestNotice(t *testing.T) {
@@ -194,7 +193,7 @@ func TestNoticeMany(t *testing.T) {
 		t.Fatalf("%+v", w)
 	}
 	told(t, p, w)
-	for _, d := range inbox(t, p, "Bob").Messages[:10] { // read the newest; the state now includes older ones
+	for _, d := range inbox(t, p, "Bob").Messages[:10] { // read the newest; the state now includes older messages
 		if _, err := p.Box("Bob", format.Origin{}).SetRead(t.Context(), d.ID, true); err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +204,7 @@ func TestNoticeMany(t *testing.T) {
 }
 
 // TestSeat checks that an agent's seat is the pane of its last call, even after a restart, and that a pane belongs to
-// only one agent in all projects.
+// only one agent across all projects.
 func TestSeat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

@@ -116,7 +116,8 @@ func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 // Unreadable lists the files that currently cannot be read.
 func (p *Project) Unreadable() []tree.Unreadable { return p.mail.Unreadable() }
 
-// Rescan compares the whole tree with the index. It returns once the differences are ingested, or ctx's error.
+// Rescan compares the whole tree with the index, and returns once the differences are ingested. If ctx ends first, it
+// returns ctx's error.
 func (p *Project) Rescan(ctx context.Context) error { return p.mail.Rescan(ctx) }
 
 // Edited handles changed paths in the tree. If scan is true, the watcher has lost events. See Store.Edited.
@@ -145,8 +146,8 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 }
 
 // Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
-// which project that is. If there is no such project, Project returns ErrNotFound. The error lists similar names, or
-// all names if there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
+// the project. If there is no such project, Project returns ErrNotFound. The error lists similar names, or all names
+// if there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -188,8 +189,8 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 	return s.known(slug), nil
 }
 
-// beginAdding waits until no other project is being opened, which may take minutes. After a nil result, the caller
-// must call endAdding. If ctx ends first, beginAdding returns ctx's error.
+// beginAdding waits until no other project is being opened, which may take minutes. If beginAdding returns nil, the
+// caller must call endAdding later. If ctx ends first, beginAdding returns ctx's error.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
 	case s.adding <- struct{}{}:
@@ -201,9 +202,9 @@ func (s *Store) beginAdding(ctx context.Context) error {
 
 func (s *Store) endAdding() { <-s.adding }
 
-// adopt opens a project whose folder appeared after the server started (for example, a clone made by hand). It
-// returns nil if there is no such folder, or if project.json has not been written yet. A checkout writes that file
-// late: as long as it is missing, Git is still working in the clone.
+// adopt opens a project whose folder appeared after the server started (for example, a clone made by hand). It returns
+// nil if there is no such folder, or if project.json has not been written yet. A checkout writes that file late, so
+// Git is still working in the clone while the file is missing.
 func (s *Store) adopt(ctx context.Context, slug string) (*Project, error) {
 	if is, err := s.isAdoptable(slug); !is {
 		return nil, err
@@ -304,8 +305,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject creates and returns the project whose key and slug choose returns, or returns the existing project.
-// No other project is created while choose runs.
+// createProject calls choose for a human key and a slug, and creates the project with these names. If that project
+// already exists, createProject returns it. No other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err

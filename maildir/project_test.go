@@ -193,7 +193,7 @@ func TestCancelledAtFirst(t *testing.T) {
 	if _, err := s.EnsureProject(ctx, "/abs/path/shop"); !errors.Is(err, context.Canceled) {
 		t.Fatalf("cancelled: %v", err)
 	}
-	for range 32 { // lets other files reuse the descriptors that were closed
+	for range 32 { // reuses the file descriptors that were closed
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			t.Fatal(err)
@@ -342,8 +342,8 @@ func TestMailboxes(t *testing.T) {
 	}
 }
 
-// TestFirstContact checks that an agent is created only once if many calls use it for the first time at the same
-// time, even if other calls register its name. It also checks that the default project needs no path.
+// TestFirstContact checks that an agent is created only once if many calls use it for the first time at the same time,
+// even if other calls register its name. It also checks that the default project does not need a path.
 func TestFirstContact(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

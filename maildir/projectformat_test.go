@@ -147,8 +147,8 @@ func project2(t *testing.T, s *maildir.Store) *maildir.Project {
 	return p
 }
 
-// TestFormatRaisedByHand checks that a running server closes a project when a user raises its format, and opens it
-// again when the user restores the format. Callers must get the same refusal as after a restart.
+// TestFormatRaisedByHand checks that a running server closes a project when a user raises the project's format, and
+// opens it again when the user restores the format. Callers must get the same refusal as after a restart.
 func TestFormatRaisedByHand(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -224,7 +224,7 @@ func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	return a, b, bare
 }
 
-// published returns the content of the file in which the machine of publishes its format, as the machine at sees it.
+// published returns the format that the machine of publishes, read from the tree of the machine at.
 func published(t *testing.T, of, at sharer) string {
 	t.Helper()
 	id := maildir.StoreOf(of.p).Machine()
@@ -236,7 +236,7 @@ func published(t *testing.T, of, at sharer) string {
 }
 
 // TestFormatOfMachines checks that each machine publishes the highest format that it supports, and that a project's
-// format is not raised as long as one of its machines does not support the new format.
+// format is not raised while one of its machines does not support the new format.
 func TestFormatOfMachines(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
@@ -324,7 +324,7 @@ func TestFormatRaisedElsewhere(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)
 	idB := maildir.StoreOf(b.p).Machine()
-	for _, path := range []string{format.MachinePath(idB), format.MachineFormatPath(idB)} { // as if b were retired
+	for _, path := range []string{format.MachinePath(idB), format.MachineFormatPath(idB)} { // as if b had been retired
 		if err := os.Remove(filepath.Join(a.p.Dir(), path)); err != nil {
 			t.Fatal(err)
 		}
@@ -367,7 +367,7 @@ func TestFormatRaisedElsewhere(t *testing.T) {
 }
 
 // TestFormatPulledByHand checks that a server closes a project if a user's `git pull` raises its format, and that the
-// machine then pushes nothing more.
+// machine then stops pushing.
 func TestFormatPulledByHand(t *testing.T) {
 	t.Parallel()
 	a, b, bare := raisable(t, 1)

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// ReceiptOf returns the receipt of the recipient that d was delivered to.
+// ReceiptOf returns the receipt for the delivery d.
 func (p *Project) ReceiptOf(d *index.Delivery) index.Receipt {
 	return index.Receipt{
 		Agent:       d.Agent,

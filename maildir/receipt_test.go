@@ -170,8 +170,8 @@ func TestThreadInInbox(t *testing.T) {
 	}
 }
 
-// TestAwaitReply checks that the waiting caller gets only a reply to the given message. The reply must be complete
-// and stay unread.
+// TestAwaitReply checks that the waiting caller gets only a reply to the given message. The reply must be complete and
+// must stay unread.
 func TestAwaitReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

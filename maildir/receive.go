@@ -6,10 +6,10 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// MailboxAt returns the mailbox of the address with the given local part at the store's domain. This is the agent of
-// that name in the project that owners.json lists for the mailbox, or otherwise in the default project. The case of
-// the name does not matter. It returns ErrNotFound if there is no such mailbox, and ErrUnavailable for machine
-// faults.
+// MailboxAt returns the mailbox of the address with the given local part at the store's domain. The mailbox is the
+// agent of that name in the project that owners.json assigns to the mailbox, or in the default project if it assigns
+// none. The case of the name does not matter. MailboxAt returns ErrNotFound if there is no such mailbox, and
+// ErrUnavailable for machine faults.
 func (s *Store) MailboxAt(ctx context.Context, local string) (p *Project, agent string, err error) {
 	c, agent, err := s.core.MailboxAt(ctx, local)
 	if err != nil {

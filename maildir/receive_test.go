@@ -216,7 +216,8 @@ func TestReceiveLarge(t *testing.T) {
 	}
 }
 
-// TestReceiveThread checks that emails join threads by the ids in their headers, no matter in which order they arrive.
+// TestReceiveThread checks that emails join threads by the ids in their headers, regardless of the order in which they
+// arrive.
 func TestReceiveThread(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob")

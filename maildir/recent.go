@@ -30,12 +30,12 @@ type RecentThread struct {
 	Subject string // the newest message's subject
 }
 
-// recentMessages is the number of newest messages from which Recent takes threads and senders.
+// recentMessages is how many of the newest messages Recent reads to find threads and senders.
 const recentMessages = 200
 
-// Recent returns up to limit agents and up to limit threads from all projects. A thread that is in several projects,
-// because messages were sent between them, is listed once. The agents that have been active since the server started
-// come first, followed by the senders of the newest messages.
+// Recent returns up to limit agents and up to limit threads from all projects. A thread is in several projects if
+// messages were sent between them; Recent lists such a thread only once. Agents that have been active since the server
+// started come first, and the senders of the newest messages follow.
 func (s *Store) Recent(ctx context.Context, limit int) (*Recent, error) {
 	messages, err := s.core.Index.Newest(ctx, recentMessages)
 	if err != nil {
@@ -94,9 +94,8 @@ func (c copies) of(t threadIn) threadIn {
 	return t
 }
 
-// copiedThreads returns the threads that are in several projects because one of the given messages was sent from one
-// project to another. Lists show only one of these threads: the thread in the project from which the newest such
-// message was sent.
+// copiedThreads finds threads that are in several projects because one of the given messages was sent from one project
+// to another. Lists show each of these threads only once, in the project from which the newest such message was sent.
 func copiedThreads(messages []index.MessageRow) copies {
 	home := map[string]threadIn{} // by message id: the thread in the sender's project
 	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }

@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/waiting"
 )
 
-// Decisions is the result of Store.Decided. RecordEntry is an entry in that result and in a CatchUp.
+// Decisions is the result of Store.Decided. RecordEntry is an entry in a Decisions or a CatchUp.
 type (
 	Decisions   = record.Decided
 	RecordEntry = record.Entry
@@ -23,13 +23,13 @@ type CatchUp struct {
 	Asleep  []Unwoken `json:"asleep"`  // as in Waits
 }
 
-// Decided returns what was decided since a time in a project, or in all projects if p is nil.
+// Decided returns the decisions made in a project, or in all projects if p is nil, since the given time.
 func (s *Store) Decided(ctx context.Context, p *Project, since time.Time) (*Decisions, error) {
 	return record.DecidedSince(ctx, mailsOf(s.these(p)), since)
 }
 
-// CatchUp returns what happened since a time in a project, or in all projects if p is nil. If since is zero, the list
-// starts at the time when the agent last looked at the mail (record.LastLooked). The agent need not exist. CatchUp
+// CatchUp reports what happened in a project, or in all projects if p is nil, since the given time. If since is zero,
+// the report starts when the agent last looked at the mail (record.LastLooked). The agent need not exist. CatchUp
 // writes nothing.
 func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since time.Time) (*CatchUp, error) {
 	projects := s.these(p)

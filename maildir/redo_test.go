@@ -135,8 +135,8 @@ func TestRedo(t *testing.T) {
 }
 
 // TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. Readings
-// do not count as newer operations. Undos after the newer operation can be redone, and each redo must report what the
-// next redo would do.
+// are not considered newer operations. Undos after the newer operation can be redone, and each redo must report what
+// the next redo would do.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -366,8 +366,8 @@ func TestRedoEdit(t *testing.T) {
 	}
 }
 
-// TestRedoClaim checks that a claim is not redone, because another agent may now hold the paths. A release must be
-// redone, and so must the release of another agent's claim, including the message about it.
+// TestRedoClaim checks that a claim is not redone, because another agent may now hold the paths. A release can be
+// redone. So can the release of another agent's claim, together with the message about it.
 func TestRedoClaim(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -10,11 +10,12 @@ import (
 )
 
 // endProject ends a project whose folder was removed or replaced, or that this server must no longer use
-// (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified. If another folder
-// has replaced the removed one, or the project is no longer refused, endProject opens the project again and returns
-// the new Project. The new Project keeps the index rows and compares them with its files, so the index keeps the mail
-// even if the server stops before that comparison. Otherwise, endProject deletes the rows. It returns once no
-// operation on the ended project is in progress. It returns any error from add.
+// (core.Mail.Refused). The project can then no longer be found, and waiting callers are notified.
+//
+// If another folder has replaced the removed one, or the project is no longer refused, endProject opens the project
+// again and returns the new Project. The new Project keeps the index rows and compares them with its files, so the
+// index keeps the mail even if the server stops before the comparison. Otherwise, endProject deletes the rows. It
+// returns once no operation on the ended project is in progress. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	return nil, err
 }
 
-// endRefused ends the projects that this server must no longer use, until ctx ends.
+// endRefused ends projects that this server must no longer use. It runs until ctx ends.
 func (s *Store) endRefused(ctx context.Context) {
 	for {
 		select {

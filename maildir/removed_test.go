@@ -54,8 +54,8 @@ func TestProjectRemoved(t *testing.T) {
 	}
 }
 
-// TestProjectMovedBack checks that if a project's folder is moved away and back, the project works again and has its
-// mail.
+// TestProjectMovedBack checks that if a project's folder is moved away and back, the project works again and still has
+// its mail.
 func TestProjectMovedBack(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

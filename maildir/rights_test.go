@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that the keys of calls are exactly the names of the exported methods of v's type.
+// covers checks that the keys of calls are exactly the exported methods of v's type.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)
@@ -101,7 +101,7 @@ func TestForeignUser(t *testing.T) {
 		"CreateMailbox": func(v *maildir.View) []any { return all(v.CreateMailbox(t.Context(), "Ann")) },
 		"DeleteHook":    func(v *maildir.View) []any { return []any{v.DeleteHook(t.Context(), "hidden-hook")} },
 		"DeleteMailbox": func(v *maildir.View) []any { return all(v.DeleteMailbox(t.Context(), "Ann", true)) },
-		"Exists":        nil, // the contract of hook_create allows this for every caller
+		"Exists":        nil, // hook_create tells every caller whether a mailbox exists
 		"Hooks":         func(v *maildir.View) []any { return all(v.Hooks(t.Context(), "Ann")) },
 		"Mailbox": func(v *maildir.View) []any {
 			_, err := v.Mailbox(t.Context(), "Zeb") // this name is similar to Zed
@@ -163,7 +163,7 @@ func TestForeignUser(t *testing.T) {
 		"Reply": func(b *maildir.UserBox) []any {
 			return all(b.Reply(t.Context(), id, maildir.Draft{Body: "an answer"}))
 		},
-		"Send": func(b *maildir.UserBox) []any { // in the thread of a message that is not in the mailbox
+		"Send": func(b *maildir.UserBox) []any { // sends in the thread of a message that is not in the mailbox
 			return all(b.Send(t.Context(), maildir.Draft{To: []string{"Eve"}, Body: "b", InReplyTo: id, ThreadID: "", References: []string{id}}))
 		},
 		"SetRead":    func(b *maildir.UserBox) []any { return []any{b.SetRead(t.Context(), id, true)} },

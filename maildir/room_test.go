@@ -14,11 +14,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// rowBytes is the size, in these tests, of a message without its body in an answer.
+// rowBytes is the size that these tests assign to a message without its body.
 const rowBytes = 100
 
-// room returns the room for an answer, in which a body counts with its size in bytes. Each reservation increments
-// *reserved.
+// room returns an index.Room that counts each body by its size in bytes. Each reservation increments *reserved.
 func room(small, large int, reserved *int) *index.Room {
 	return &index.Room{
 		Small: small, Large: large,
@@ -47,9 +46,9 @@ func sizedBodies(sizes ...int) []string {
 	return all
 }
 
-// TestInboxWithin checks pages that end when the room is full. Together, the pages must contain every message once,
-// in order, and each page must mark exactly its own messages as read. If a body does not fit even on a page of its
-// own, it must be cut, and its message counts as returned.
+// TestInboxWithin checks pages that end when the room is full. Together, the pages must contain every message once, in
+// order, and each page must mark exactly its own messages as read. If a body is too large for any page, it must be
+// cut, and its message is considered returned.
 func TestInboxWithin(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -89,8 +88,8 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing checks that if mail fits into the small room, it is read only once, and no memory is
-// reserved.
+// TestSmallPagesReserveNothing checks that mail that fits into the small room is read only once, and that no memory is
+// reserved for it.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -273,7 +272,7 @@ func TestLetterInPieces(t *testing.T) {
 }
 
 // TestSearchBodies checks that a page of hits ends when the room is full, and that the next page continues there. A
-// body that does not fit even on a page of its own must be cut.
+// body that is too large for any page must be cut.
 func TestSearchBodies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

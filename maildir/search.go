@@ -23,7 +23,7 @@ type SearchRequest struct {
 type SearchPage struct {
 	Hits   []index.Hit
 	Next   string // "" at the end
-	Ranked int    // in a ranked search: how many of the newest matches were ranked; otherwise 0
+	Ranked int    // in a ranked search, how many of the newest matches were ranked; otherwise 0
 	Note   error  // explains how the text was interpreted, if that may be unexpected; otherwise nil
 }
 
@@ -40,9 +40,9 @@ const maxQuery = 4096 // bytes
 
 // Search finds messages. If pages are sorted by time, they neither skip nor repeat a message that existed when the
 // first page was read, even if mail arrives in the meantime. In a ranked search, new mail may shift the hits on later
-// pages. Search returns ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that
-// no page returned. It returns ErrTooLarge for text that is longer than maxQuery, ErrNotFound for is:unread with an
-// unknown agent, and any error from FullID for a thread's id. It never returns an SQL error. See docs/tools.md,
+// pages. Search returns ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no
+// page returned. It returns ErrTooLarge for text that is longer than maxQuery, ErrNotFound for is:unread with an
+// unknown agent, and any error from FullID for a thread's id. No text can cause an SQL error. See docs/tools.md,
 // "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
@@ -83,7 +83,7 @@ func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (
 type typedQuery struct {
 	query.Query
 	text    string
-	unknown error // an error about a name that no agent has; nil if there is no such name
+	unknown error // the error about an unknown agent's name; nil if all names are known
 }
 
 // readQuery parses the text of a search. The argument agent is the agent that searches, or "" if it is unknown.
@@ -118,8 +118,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut says that
-// the search was ended because it took too long, and none that it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut is true if
+// the search ended early because it took too long, and none is true if it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -195,9 +195,9 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 }
 
 // nameAgents replaces each name in a filter with the exact spelling of the agent's name. No two agents' names differ
-// only in case. For an agent of another project, nameAgents uses the address that the project's files contain. If
-// only one other project has an agent with the name, the name refers to that agent. The result unknown is an error
-// about a name that no agent has, or nil.
+// only in case. For an agent of another project, nameAgents uses the form of the address that the project's files
+// contain. If this project has no agent with the name and exactly one other project has one, the name refers to that
+// agent. The result unknown is the error about an unknown name, or nil if all names are known.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

@@ -20,9 +20,10 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply sends a reply to the message id, in its thread. If the draft lacks recipients or a subject, Reply derives
-// them from that message. A reply that requests an acknowledgement also inherits high or urgent importance from it.
-// Reply returns any error from Send, and ErrNotFound if the message does not exist. See docs/tools.md, "Sending".
+// Reply sends a reply to the message with the given id, in the same thread. If the draft lacks recipients or a
+// subject, Reply derives them from that message. A reply that requests an acknowledgement also inherits high or urgent
+// importance from it. Reply returns any error from Send, and ErrNotFound if the message does not exist. See
+// docs/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
 	if err := b.p.sender.MakeReply(ctx, id, o); err != nil {
@@ -36,7 +37,7 @@ func (b *Box) Addressees(m *format.Message) sending.Addressees {
 	return b.p.sender.Addressees(m, b.agent)
 }
 
-// Forward sends the message id to the draft's recipients, with the draft's text above it. See
+// Forward sends the message with the given id to the draft's recipients, with the draft's text above it. See
 // sending.Sender.MakeForward. It returns any error from MakeForward and Send.
 func (b *Box) Forward(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("send", d)

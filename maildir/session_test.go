@@ -43,7 +43,7 @@ func TestSessionsAtOnce(t *testing.T) {
 		return maildir.SessionKey{Client: "claude", ID: fmt.Sprint(round, i)}
 	}
 	agents := [most]string{}
-	for round := range 20 { // in each round, the names from the round before are free again
+	for round := range 20 { // in each round, the names from the previous round are free again
 		atOnce(func(i int) (err error) {
 			if round > 0 {
 				p.Sessions.End(t.Context(), key(round-1, i))
@@ -129,7 +129,7 @@ func TestSessionOfGoneClient(t *testing.T) {
 }
 
 // TestSessionOfRemovedAgent checks that a session whose agent was removed gets another agent at its next event, and
-// that its model is informed.
+// that the session's model is informed.
 func TestSessionOfRemovedAgent(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -145,8 +145,8 @@ func TestReplySettlesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyCannotSettle checks that a reply is sent even if something else is at the mark's path. In that case, the
-// result must not report an acknowledgement, and it must be possible to undo the reply.
+// TestReplyCannotSettle checks that a reply is sent even if something else exists at the path of the mark. In that
+// case, the result must not report an acknowledgement, and it must be possible to undo the reply.
 func TestReplyCannotSettle(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

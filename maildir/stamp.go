@@ -13,8 +13,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// mostStamped is the maximum number of marks into which one operation writes a time. This limits how long a
-// concurrent send has to wait.
+// mostStamped is the maximum number of marks into which one operation writes a time. This limits how long concurrent
+// sends have to wait.
 const mostStamped = 128
 
 // stamping collects the empty marks that are waiting for a time.
@@ -23,7 +23,7 @@ type stamping struct {
 
 	mu    sync.Mutex
 	marks map[string]bool // by path
-	asked bool            // the writer has been given an operation that has not called take yet
+	asked bool            // whether the writer has an operation that has not called take yet
 }
 
 // Untimed schedules the operation that writes the time into marks created with touch. See store.Mail.
@@ -40,8 +40,8 @@ func (o mail) Untimed(paths []string) {
 	s.ask()
 }
 
-// ask gives the writer an operation if marks are waiting and the writer does not already have such an operation. The
-// caller must hold s.mu.
+// ask queues an operation for the writer if marks are waiting and no such operation is queued yet. The caller must
+// hold s.mu.
 func (s *stamping) ask() {
 	if len(s.marks) > 0 && !s.asked {
 		s.asked = true
@@ -113,15 +113,15 @@ func (s *stamping) operation() *writer.Tx {
 	return tx
 }
 
-// Import is the progress of importing a large number of edits by others.
+// Import is the progress of importing a large number of edits by other programs.
 type Import struct {
 	history.Import
 	Unindexed int `json:"unindexed"` // reported paths that have not been indexed yet
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of importing edits. The argument part is the part of the progress that the history
-// reports. Importing returns nil if no import is in progress.
+// Importing returns the progress of importing edits. The history reports part of the progress, which the caller passes
+// as part. Importing returns nil if no import is in progress.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

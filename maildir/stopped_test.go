@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestStops checks that after a refused claim, an agent is listed as stopped as long as the conflicting claim is
-// live, but for no more than a day. A later refusal because of another claim must not replace the earlier one. A
-// refusal must also remove old records and invalid files.
+// TestStops checks that after a claim is refused, the agent is listed as stopped while the conflicting claim is live,
+// but for no more than a day. A later refusal because of another claim must not replace the earlier one. A refusal
+// must also remove old records and invalid files.
 func TestStops(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

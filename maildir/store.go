@@ -34,7 +34,8 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// Store is an open store folder, which no other process can open. It is safe for concurrent use.
+// Store is an open store folder. While it is open, no other process can open the folder. It is safe for concurrent
+// use.
 type Store struct {
 	core      *core.Store
 	lock      *storedir.Lock
@@ -43,7 +44,7 @@ type Store struct {
 	carrier   *crossing.Carrier
 	codebases *codebase.Codebases
 
-	adding   chan struct{} // full while a project is being opened
+	adding   chan struct{} // contains a value while a project is being opened
 	reread   chan struct{} // receives a value after a project has reread its files
 	mu       sync.Mutex
 	projects map[string]*Project
@@ -52,10 +53,10 @@ type Store struct {
 	start    func(*Project)        // set while Run is running: starts a project
 }
 
-// Open takes the store's lock, creates what is missing (folder, key, token), finishes or discards whatever a crash left
-// in staging, opens every project, and brings the index up to date. Open starts no background work; Run does. It
-// returns ErrConflict, whose text identifies the process, if another process owns the store. It returns ErrUnavailable
-// if the folder cannot be used.
+// Open acquires the store's lock, creates what is missing (folder, key, token), completes or discards operations that
+// a crash left in staging, opens every project, and brings the index up to date. Open starts no background work; Run
+// does. It returns ErrConflict if another process owns the store; the error identifies the process. It returns
+// ErrUnavailable if the folder cannot be used.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -170,7 +171,7 @@ func FileProblems(root string) (all []error) {
 	return all
 }
 
-// findProjects opens every projects/<slug>/repo, and finishes or discards whatever a crash left in the folder.
+// findProjects opens every projects/<slug>/repo, and completes or discards operations that a crash left in the folder.
 func (s *Store) findProjects() error {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -200,8 +201,8 @@ func (s *Store) findProjects() error {
 	return nil
 }
 
-// Run performs the operations of every project until ctx ends. After that, it finishes the accepted operations, waits
-// until the history has committed everything, and returns nil.
+// Run performs the operations of every project until ctx ends. After that, it completes the operations that it has
+// accepted, waits until the history has committed everything, and returns nil.
 func (s *Store) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	s.mu.Lock()
@@ -234,8 +235,8 @@ func (s *Store) Run(ctx context.Context) error {
 }
 
 // StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
-// its context has ended. In the meantime, Run imports no more edits; the next start continues the import. Run also
-// starts no more sync rounds, but it pushes everything that is left before it returns.
+// its context has ended. From now on, Run does not import any more edits; the next start continues the import. Run
+// does not start any more sync rounds either, but it pushes everything that is left before it returns.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -291,8 +292,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists mail to other projects that is still waiting in the given projects of the store at root. A server
-// may be using the store.
+// CrossingWaits lists undelivered mail to other projects from the given projects of the store at root. A server may be
+// using the store.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -349,11 +350,11 @@ func (s *Store) LeftOut() map[string]error {
 
 // ProjectOf returns the project that has a resource, for a request that specifies no project. For an agent
 // (format.KindProfile) or a thread (format.KindOther), this is the project with the most recent activity. For a
-// message id (format.KindCanonical), which may be shortened, it is the only project that has the message. If several
-// projects have it because it was sent from one to the others, it is the sender's project. For the SHA-1 of an
-// attachment (format.KindAttachment), it is any project that has the attachment, because the bytes are the same.
-// ProjectOf returns ErrNotFound if there is no such project. It returns ErrConflict if several projects have
-// different messages with the id; the error lists the projects.
+// message id (format.KindCanonical), which may be shortened, it is the only project that has the message. If the
+// message is in several projects because it was sent from one to the others, it is the sender's project. For the SHA-1
+// of an attachment (format.KindAttachment), it is any project that has the attachment, because the bytes are the same.
+// ProjectOf returns ErrNotFound if there is no such project. It returns ErrConflict if several projects have different
+// messages with the id; the error lists the projects.
 func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*Project, error) {
 	if what == format.KindAttachment {
 		return s.projectWithAttachment(name)
@@ -391,7 +392,7 @@ func (s *Store) ProjectOf(ctx context.Context, what format.Kind, name string) (*
 	return s.Project(ctx, slugs[0])
 }
 
-// homeOf returns the project of a message's sender. The message is in several projects because it was sent from one
+// homeOf returns the project of a message's sender, if the message is in several projects because it was sent from one
 // to the others. If the sender's project does not have the message, homeOf returns the first of the projects. It
 // returns nil if the projects have different messages with the same id.
 func (s *Store) homeOf(ctx context.Context, slugs []string, name string) (*Project, error) {
@@ -439,8 +440,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. Checking the inbox also counts as activity,
-// although the index does not record it.
+// projectSeenLast returns the project in which an agent was last active. Checking the inbox is also activity, although
+// the index does not record it.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {

@@ -21,8 +21,8 @@ const logFile = "server.log"
 // storeFiles lists the store's own files.
 var storeFiles = []string{"server.lock", "key", "token", storedir.OwnersFile, storedir.TrustedSendersFile, hook.ListFile, "hooks.log", logFile}
 
-// TestFileProblems checks that if something other than a regular file is in place of one of the store's own files,
-// FileProblems reports what it is. A missing file must not be reported.
+// TestFileProblems replaces the store's own files with other types of files, and checks that FileProblems reports the
+// type. A missing file must not be reported.
 func TestFileProblems(t *testing.T) {
 	t.Parallel()
 	if got := FileProblems(t.TempDir()); len(got) > 0 {

@@ -65,7 +65,7 @@ func (p *Project) condense(ctx context.Context, thread string, examples bool) (
 			Created:   m.Created,
 		}
 	}
-	// One query reads all short bodies, because a separate query for each body took a quarter of the total time.
+	// One query reads all short bodies, because separate queries for the bodies took a quarter of the total time.
 	var after int64
 	if older := len(rows) - summary.MaxMessages; older > 0 {
 		after = rows[older-1].Cursor

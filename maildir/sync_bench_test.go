@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// countingHistory counts pushes, and pushes that failed because another machine pushed first.
+// countingHistory counts all pushes, and separately the pushes that failed because another machine pushed first.
 type countingHistory struct {
 	history.Log
 	pushes, lost *atomic.Int64
@@ -43,8 +43,8 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 	return err
 }
 
-// counted opens n machines, each with one agent, that share a project's mail through a bare repository. After that,
-// their pushes are counted.
+// counted opens n machines, each with one agent, that share a project's mail through a bare repository. It then starts
+// to count their pushes.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -79,8 +79,8 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 }
 
 // BenchmarkSharedClaim measures how long agents wait for the answer to a claim when agents on several machines claim
-// at the same time. Each agent repeatedly claims a path of its own. For comparison, it measures one git push of a
-// prepared tree. For results, see docs/sync.md, "How many machines".
+// at the same time. Each agent repeatedly claims its own path. For comparison, it measures one git push of a prepared
+// tree. For results, see docs/sync.md, "How many machines".
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
@@ -125,8 +125,8 @@ func BenchmarkSharedClaim(b *testing.B) {
 
 // BenchmarkSync measures how long it takes until a message can be read on another machine. The machines share a
 // project's mail through a bare repository on this machine and poll it every second. In each of the b.N iterations, an
-// agent on each machine sends one message per second to an agent on the next machine, for ten seconds. docs/sync.md,
-// "How many machines", has figures.
+// agent on each machine sends one message per second to an agent on the next machine, for ten seconds. For results,
+// see docs/sync.md, "How many machines".
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

@@ -190,8 +190,8 @@ func TestSync(t *testing.T) {
 		t.Error("another machine's seal is trusted")
 	}
 
-	// The operation can be undone on the machine that performed it, even though the branch has moved to the merge by
-	// the other machine.
+	// The operation can be undone on the machine that performed it, even though the branch has moved to the other
+	// machine's merge commit.
 	if undone, err := a.p.Box("Ann", format.Origin{}).Undo(t.Context(), maildir.Undoing{}); err != nil || undone.ID != one.ID {
 		t.Errorf("undone %+v, %v", undone, err)
 	}
@@ -337,13 +337,13 @@ func TestSyncKinds(t *testing.T) {
 	}
 }
 
-// TestSyncMany checks that there is only one merge commit even if the merge has more files than fit into one
+// TestSyncMany checks that a merge creates only one merge commit, even if it changes more files than fit into one
 // operation.
 func TestSyncMany(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
 	before := gitIn(t, b.p.Dir(), "rev-parse", "HEAD")
-	const many = 180 // number of messages, with three files each
+	const many = 180 // number of messages; each message has three files
 	for range many {
 		a.send(t, "Ann", "Bob", "many")
 	}
@@ -371,7 +371,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message; returns the version's path next to it on b
+	aside := func(m sharer, text string) string { // edits the message; returns the path on b of the version next to it
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
@@ -398,8 +398,8 @@ func TestSyncAsideThere(t *testing.T) {
 	}
 }
 
-// TestSyncLeavesEdits checks that a file that a user has saved, but that has not been committed yet, is merged as an
-// edit and not overwritten.
+// TestSyncLeavesEdits checks that a merge does not overwrite a file that a user has saved but that has not been
+// committed yet. The merge must treat the file as an edit.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
 	_, all := shared(t, 2, onlyAsked)
@@ -559,7 +559,7 @@ func TestSyncHostile(t *testing.T) {
 		t.Errorf("Ann has %v", got)
 	}
 
-	// A commit must not be merged if it has a folder in place of a file, or a file that is too large.
+	// A commit must not be merged if it contains a folder in place of a file, or a file that is too large.
 	for path, text := range map[string]string{"project.json/x": "x", "messages/2026/11/26/msg_20261126_00000000000000aa.md": strings.Repeat("x", 9<<20)} {
 		gitIn(t, evil, "pull", "-q", "--no-rebase", "--no-edit")
 		old := gitIn(t, evil, "rev-parse", "HEAD")
@@ -632,8 +632,8 @@ func TestSyncHostile(t *testing.T) {
 	a.send(t, "Ann", "Ann", "still goes on")
 }
 
-// TestSyncRewritten checks that a forced push removes nothing on other machines, and that the mail of another project
-// is not merged.
+// TestSyncRewritten checks that a forced push does not remove anything on other machines, and that the mail of another
+// project is not merged.
 func TestSyncRewritten(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 2, onlyAsked)
@@ -671,7 +671,7 @@ func TestSyncRewritten(t *testing.T) {
 	}
 }
 
-// TestSyncStops checks that mail sent and claims released just before a server ends are pushed.
+// TestSyncStops checks that if mail is sent or claims are released just before a server stops, the changes are pushed.
 func TestSyncStops(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

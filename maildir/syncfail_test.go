@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that calls met once, right after it has compared the branches, and flush once, right before
-// it commits.
+// metHistory is a history that calls met once, right after it has compared the branches. It calls flush once, right
+// before it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()
@@ -85,7 +85,7 @@ func (x metHistory) Flush(ctx context.Context) error {
 	return x.Log.Flush(ctx)
 }
 
-// TestSyncMeetsRebase checks that aborting a rebase does not count as deleting files. While the server is merging
+// TestSyncMeetsRebase checks that aborting a rebase is not mistaken for deleting files. While the server is merging
 // other machines' commits, a user begins a rebase onto the same commits and aborts it. The rebase writes the commits'
 // files to the tree, and the abort removes them.
 func TestSyncMeetsRebase(t *testing.T) {
@@ -135,8 +135,8 @@ func TestSyncMeetsRebase(t *testing.T) {
 	}
 }
 
-// TestSyncMeetsReset checks that if a user removes commits from the branch during a merge, those commits that other
-// machines have come back.
+// TestSyncMeetsReset checks that if a user removes commits from the branch during a merge, the sync restores the
+// commits that other machines also have.
 func TestSyncMeetsReset(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -162,12 +162,12 @@ func TestSyncMeetsReset(t *testing.T) {
 	}
 }
 
-// lazyHistory is a history that commits no edits.
+// lazyHistory is a history that does not commit edits.
 type lazyHistory struct{ history.Log }
 
 func (lazyHistory) RecordEdits([]string) {}
 
-// TestSyncUncommitted checks that a round reports a file that another machine has changed if the file has uncommitted
+// TestSyncUncommitted checks that a round reports a file if another machine has changed it and it has uncommitted
 // changes on this machine.
 func TestSyncUncommitted(t *testing.T) {
 	t.Parallel()
@@ -192,8 +192,8 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull checks that commits that the shared repository refuses are kept on this machine and pushed later. The
-// state must contain Git's error message.
+// TestSyncFull checks that if the shared repository refuses commits, they are kept on this machine and pushed later.
+// The state must contain Git's error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -237,8 +237,7 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths checks, for various invalid paths, what happens to a file that another machine pushes at the
-// path.
+// TestSyncHostilePaths checks what happens to files that another machine pushes at various invalid paths.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"
@@ -298,8 +297,8 @@ func TestSyncHostilePaths(t *testing.T) {
 	}
 }
 
-// TestSyncHostileMachine checks that the data that another machine publishes about itself can neither refer to files
-// outside its folder nor contain long text.
+// TestSyncHostileMachine checks the data that another machine publishes about itself. This data must neither refer to
+// files outside its folder nor contain long text.
 func TestSyncHostileMachine(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -22,9 +22,9 @@ func (m sharer) setPath(t *testing.T, path string) {
 	}
 }
 
-// TestSyncKeepsPath checks that each machine takes a shared project's path from shared.json, and that neither an edit
-// of project.json nor a merge changes it. When the sync is off, the machine that created the project must use the
-// path in project.json.
+// TestSyncKeepsPath checks that each machine reads a shared project's path from shared.json, and that neither an edit
+// of project.json nor a merge changes the path. When the sync is off, the machine that created the project must use
+// the path in project.json.
 func TestSyncKeepsPath(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -57,8 +57,8 @@ func TestSyncKeepsPath(t *testing.T) {
 	paths("/abs/moved", "/abs/path/1/shop")
 }
 
-// TestSyncPathOfOlderVersion checks that if an older version shared a project, the server adds the project's path to
-// shared.json, so that a merge cannot change the path.
+// TestSyncPathOfOlderVersion checks a project whose sync was turned on by an older version. The server must add the
+// project's path to shared.json, so that a merge cannot change the path.
 func TestSyncPathOfOlderVersion(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

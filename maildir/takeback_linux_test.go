@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir"
 )
 
-// TestJournalOfFailedUndo checks that a failed operation that cannot be rolled back stays in the journal, no matter
-// what is written and committed after it. The next start must roll it back.
+// TestJournalOfFailedUndo checks that a failed operation that cannot be rolled back stays in the journal, regardless
+// of later writes and commits. The next start must roll it back.
 func TestJournalOfFailedUndo(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ harm, mend func(tree, away string) error }{

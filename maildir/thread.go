@@ -45,9 +45,10 @@ type ThreadPage struct {
 // threadPage is the default and maximum size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage returns a page of a thread, oldest first. A thread consists of every message with that thread_id, and of
-// the message with that id. The page ends when the room is full, or at Limit (default and maximum: 1,000). It returns
-// ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md, "Reading".
+// ThreadPage returns a page of a thread, oldest first. A thread consists of all messages with the thread's id as their
+// thread_id, and of the message with that id. The page ends when the room is full, or at Limit (default and maximum:
+// 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md,
+// "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {
@@ -85,7 +86,7 @@ func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadP
 	return page, p.addHolders(ctx, page, &q)
 }
 
-// addHolders adds to a page what the query asks for: the receipts of the page's messages, without those of bcc
+// addHolders adds what the query requests to a page: the receipts of the page's messages, without receipts of bcc
 // recipients, and one agent's copies.
 func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.ThreadQuery) error {
 	ids := make([]string, len(page.Messages))
@@ -114,9 +115,9 @@ func (p *Project) addHolders(ctx context.Context, page *ThreadPage, q *index.Thr
 	return err
 }
 
-// threadNamed returns the thread with a given id. The argument name may also be the id of a message in the thread;
-// then the result includes a note that says so. The message's id may be shortened (see FullID). If a name is both a
-// message's id and a thread's id, threadNamed returns the thread with that id.
+// threadNamed returns the thread with the given id. The argument name may also be the id of a message in the thread,
+// which may be shortened (see FullID). In that case, threadNamed also returns a note. If name is both a message's id
+// and a thread's id, threadNamed returns the thread with that id.
 func (p *Project) threadNamed(ctx context.Context, name string) (thread string, note *Error, err error) {
 	name, err = p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Thread, name)
 	if err != nil {

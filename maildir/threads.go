@@ -11,7 +11,7 @@ import (
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
 	Text   string // a search, which selects the threads of the messages it finds; "": all threads
-	Agent  string // the searching agent, whose unread messages are counted; it need not exist
+	Agent  string // agent whose unread messages are counted; it need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // cursor from the previous page of the same request; "" for the first page
 }

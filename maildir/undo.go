@@ -47,7 +47,7 @@ type Undoing struct {
 	ID   string // selects the newest operation on this message (may be shortened); "": on any, except readings
 	Verb string // selects the newest operation with this verb; "": with any verb
 
-	// ByAgent says that the request comes from an agent's session. An agent's session may not undo or redo the start
+	// ByAgent is true if the request comes from an agent's session. An agent's session may not undo or redo the start
 	// or end of a hold.
 	ByAgent bool
 }
@@ -69,7 +69,7 @@ type OperationInfo struct {
 	Operation string       `json:"operation"`            // its verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // number of other operations undone or redone with it
+	More      int          `json:"more,omitempty"` // number of other operations undone or redone together with it
 }
 
 // Undone is an operation that was undone, or redone.
@@ -79,7 +79,7 @@ type Undone struct {
 	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
 	Queued   []string       `json:"queued,omitempty"`   // projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
-	Text     string         `json:"text_at,omitempty"`  // where Git stores the undone text, as COMMIT:PATH, or ""
+	Text     string         `json:"text_at,omitempty"`  // location of the undone text in Git, as COMMIT:PATH, or ""
 	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id does; nil: nothing
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
@@ -106,9 +106,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step. It returns the first operation and lists the others in its Also
-// field. The operations that do performs form a step of their own. If do fails, the operations performed before are
-// kept.
+// doStep calls do for each operation of a step. It returns the first operation and lists the others in its Also field.
+// The operations performed by do form a new step. If do fails, the operations that it has already performed are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -167,10 +166,10 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 }
 
 // Redo redoes the agent's last undone operation on a message or, without an id, the agent's last undone step. It
-// restores the files to their state before the undo. Once the agent has performed a newer operation that Undo without
-// an id would undo, an earlier undo can no longer be redone. If an id is given, only operations on that message count
-// as newer. Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo,
-// and ErrConflict for a claim, because another agent may have begun to work on its paths.
+// restores the files to their state before the undo. An undo can no longer be redone after the agent performs another
+// operation that Undo without an id would select. If an id is given, only operations on that message have this effect.
+// Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo, and
+// ErrConflict for a claim, because another agent may have begun to work on its paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)
@@ -209,7 +208,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 	})
 }
 
-// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. Of each step, it
+// Undoable lists up to n of the agent's operations that Undo can undo without an id, newest first. For each step, it
 // lists only the first operation. It searches only the newest commits.
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
@@ -318,8 +317,8 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	return b.describeStep(ctx, steps)
 }
 
-// describeStep describes the first of the given steps, of which there are one or two. The second step, if any, is
-// described in the Next field of the first operation.
+// describeStep describes the first of one or two steps. If there is a second step, it is described in the Next field
+// of the first operation.
 func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []Undone, err error) {
 	for i := range steps[0] {
 		done := &steps[0][i]
@@ -344,7 +343,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 }
 
 // performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or
-// restores the copies in other projects. It stores in of.Queued the projects where that is still pending.
+// restores the copies in other projects. It stores the projects in which this is still pending in of.Queued.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -505,8 +504,8 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	})
 }
 
-// planUnamending plans to restore a message's content from before an edit, or from before the undo of an edit. It
-// also plans a notice to the agents that read the message before or after that change.
+// planUnamending plans to restore the content that a message had before an edit, or before an edit was undone. It also
+// plans a notice to the agents that read the message before or after that change.
 func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, changed refusal.What) error {
 	row, err := b.p.mail.HeadNamed(g.Ctx, refusal.InReplyTo, undone.ID)
 	if err != nil {

@@ -69,7 +69,7 @@ func TestUndoSend(t *testing.T) {
 }
 
 // TestUndoSendChanged checks that a message that was changed, with an editor or through mailtree, is not withdrawn.
-// None of its files may be changed. If only a copy was removed, the message must still be withdrawn.
+// The undo must not change any of its files. If only a copy was removed, the message must still be withdrawn.
 func TestUndoSendChanged(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -135,7 +135,7 @@ func TestUndoClaim(t *testing.T) {
 		if err != nil || len(r.Conflicts) > 0 {
 			t.Fatal(r, err)
 		}
-		if err := p.FlushHistory(t.Context()); err != nil { // gives each operation a commit of its own
+		if err := p.FlushHistory(t.Context()); err != nil { // gives each operation its own commit
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +179,7 @@ func TestUndoClaim(t *testing.T) {
 }
 
 // TestUndoClaims checks that operations on claims are not undone if they share a commit, because the commit does not
-// show which of them wrote which file.
+// show which operation wrote which file.
 func TestUndoClaims(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann")
@@ -202,7 +202,7 @@ func TestUndoClaims(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	if err := p.FlushHistory(ctx); err == nil { // ends the round that began before the last claim
+	if err := p.FlushHistory(ctx); err == nil { // waits for the end of the round that began before the last claim
 		t.Fatal("there was a commit despite a lock")
 	}
 	if err := os.Remove(lock); err != nil {

@@ -54,8 +54,8 @@ func TestAllIsAName(t *testing.T) {
 	}
 }
 
-// TestThreadOfReply checks that a thread can be read, page by page, by the id of a reply in it. If there is also a
-// thread whose own id is the id of the reply, that thread must be found.
+// TestThreadOfReply checks that a thread can be read, page by page, by the id of a reply in it. If a thread with the
+// same id as the reply also exists, that thread must be found instead.
 func TestThreadOfReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -124,7 +124,7 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
 			func(ctx context.Context, p *maildir.Project) error {
-				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // other content: the file has no project
+				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // the content differs: the file has no project
 				if err == nil {
 					return fmt.Errorf("sent again as %s", s.ID)
 				}
@@ -223,8 +223,8 @@ func TestUnreadOwnFiles(t *testing.T) {
 	}
 }
 
-// TestUnreadRecovery checks that a start makes no decision about files of an interrupted run that it cannot read. It
-// must leave the project out, and the next start must complete or remove the operation.
+// TestUnreadRecovery checks that a starting server makes no decision about files of an interrupted run that it cannot
+// read. It must leave the project out, and the next start must complete the operation or remove its files.
 func TestUnreadRecovery(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"staged", "placed"} {

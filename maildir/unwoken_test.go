@@ -12,9 +12,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestUnwokenNever checks that an agent that never had a session is listed after it has been inactive, with unread
-// mail, for ten minutes. A user's agent, an agent in a tmux window, a mailbox and an agent that polls must not be
-// listed.
+// TestUnwokenNever checks an agent that never had a session. The agent must be listed after it has been inactive, with
+// unread mail, for ten minutes. A user's agent, an agent in a tmux window, a mailbox and an agent that polls must not
+// be listed.
 func TestUnwokenNever(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64

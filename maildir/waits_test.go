@@ -155,7 +155,7 @@ func TestWaitsSettled(t *testing.T) {
 }
 
 // TestWaitsBesides checks that stopped agents, agents that cannot be woken, and invalid files are listed for every
-// name, even if no agent has that name, and that the lists are never null.
+// caller, even if the caller's name does not belong to an agent. The lists must never be null.
 func TestWaitsBesides(t *testing.T) {
 	t.Parallel()
 	var jump atomic.Int64
@@ -237,8 +237,7 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds checks that WaitChanges returns the reason why ctx ended, even if ctx ended while the index was
-// being read.
+// TestWaitChangesEnds checks that WaitChanges returns ctx's cause if ctx ends, even while the index is being read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

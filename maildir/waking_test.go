@@ -55,8 +55,7 @@ func awaitNews(ctx context.Context, p *maildir.Project, k maildir.SessionKey) <-
 	return came
 }
 
-// TestAwaitNews checks that a caller that waits for an idle session gets a burst of mail as one result, and only
-// once.
+// TestAwaitNews checks that a caller that waits for an idle session gets a single result for a burst of mail.
 func TestAwaitNews(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})
@@ -245,8 +244,8 @@ func TestSleepers(t *testing.T) {
 }
 
 // TestSessionIs checks that a caller waiting for a session is woken when the client's files say that the session is
-// idle. If the user answers "No" to a permission prompt, the session must no longer count as waiting at that prompt.
-// A state from an earlier turn, or of an ended or unknown session, must have no effect.
+// idle. If the user answers "No" to a permission prompt, the session must no longer be considered waiting at that
+// prompt. A state from an earlier turn, or of an ended or unknown session, must have no effect.
 func TestSessionIs(t *testing.T) {
 	t.Parallel()
 	p, k := sleeping(t, storetest.Config{})

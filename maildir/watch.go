@@ -16,7 +16,7 @@ import (
 
 // Event describes one event in a project in human-readable form.
 type Event struct {
-	Seq     int64        `json:"seq"`               // the feed's mark after the event: see Watch
+	Seq     int64        `json:"seq"`               // the position in the feed after the event: see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
 	What    string       `json:"what,omitempty"`  // HappenedMail or another of the constants below

@@ -34,7 +34,7 @@ type mail struct{ *Project }
 // Saved schedules the sending of files that other programs saved in an outbox. See store.Mail.
 func (o mail) Saved(paths []string, changes []index.Change) { o.outbox.NoteSaved(paths, changes) }
 
-// Compared notifies the holders of claims whose paths another agent had claimed earlier. See store.Mail.
+// Compared notifies agents if another agent had claimed the same paths earlier. See store.Mail.
 func (o mail) Compared(ctx context.Context) error { return o.Claims.NotifyOutdone(ctx) }
 
 // Hourly removes expired and released claims, and holds that have ended. See store.Mail.
@@ -43,6 +43,6 @@ func (o mail) Hourly() {
 	o.mail.Writer.Later(o.Holds.Sweep())
 }
 
-// Failed wakes callers that are waiting for mail, because the deliveries that the failed operation had taken are
+// Failed wakes callers that are waiting for mail, because the deliveries that the failed operation had selected are
 // available again. See store.Mail.
 func (o mail) Failed(op *writer.Op) { o.mail.Store.Feed.RingAgent(o.Slug, op.Agent) }

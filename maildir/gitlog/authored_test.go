@@ -7,7 +7,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestAuthored checks that Authored returns an agent's commits, newest first, no matter how Git stores the objects.
+// TestAuthored checks that Authored returns an agent's commits, newest first, regardless of how Git stores the
+// objects.
 func TestAuthored(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch contains the operations or the edits that one move of the branch commits, never both.
+// batch contains either operations or edits, which are committed in one move of the branch.
 type batch struct {
 	ops   []operation
 	edits []string
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // perhaps not durable yet: keep the operations, but do not commit them again
+	case errors.Is(err, errMade): // may not be durable yet: keep the operations, but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -69,7 +69,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 	return nil
 }
 
-// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits are an
+// commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits belong to an
 // import, a call of StopBy cancels the commit. The caller must hold l.turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
@@ -127,7 +127,7 @@ func (l *Log) commitBatch(ctx context.Context, b batch) error {
 	return err
 }
 
-// logChange logs a change between a working and a failing history, or between two reasons for the failure.
+// logChange logs when the history starts or stops failing, and when the reason for the failure changes.
 func (l *Log) logChange(before, after error, pending int) {
 	text := func(err error) string {
 		if err == nil {
@@ -165,8 +165,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 		"commit. The server tries again."}
 }
 
-// attempt builds the commits on top of the current HEAD, builds the index for them, and publishes both. If firm is
-// set, it takes index.lock first.
+// attempt builds the commits on top of the current HEAD, builds the index for them, and publishes the commits and the
+// index. If firm is set, it takes index.lock first.
 func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit) // if a command times out, a later attempt repeats it
 	defer cancel()
@@ -201,10 +201,10 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, moves the branch and the index, and reports whether
-// they moved. If edits change nothing, there is no commit, but an operation is always committed. Moving the index
-// also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded engine
-// removes any index.
+// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. It reports
+// whether it did so. If edits change nothing, there is no commit, but an operation is always committed. Replacing the
+// index also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded
+// engine removes any index.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -307,7 +307,7 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes from a plan of edits all paths that an operation may have written by now: the commit leaves
+// leaveOutBusy removes all paths from a plan of edits that an operation may have written by now. The commit leaves
 // these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in
 // the queue, because only the caller commits.
 func (l *Log) leaveOutBusy(p *plan) {
@@ -356,9 +356,9 @@ func (l *Log) build(repo *repository, at head, b batch, to objects) (*plan, erro
 	return plan, nil
 }
 
-// unsaved returns the changes at paths. It omits paths whose content on disk is the same as in HEAD. If HEAD is on
-// the recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The
-// caller must hold l.turn.
+// unsaved returns the changes at paths. It omits paths with the same content on disk and in HEAD. If HEAD is on the
+// recorded branch, unsaved also records that HEAD is older than every operation recorded after this call. The caller
+// must hold l.turn.
 func (l *Log) unsaved(ctx context.Context, paths []string) ([]*change, error) {
 	repo, err := l.openRepaired(ctx) // this also ensures that HEAD is durable
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 
 var stored = flag.Int("gitlog.stored", 10000, "messages stored before the commits of BenchmarkCommit")
 
-// BenchmarkCommit measures durable commits of messages from twenty agents, with three files of 1.5 KB each. It
-// reports the number of commits per second, and how much each of them adds to .git/objects.
+// BenchmarkCommit measures durable commits of messages from twenty agents, with three files of 1.5 KB each. It reports
+// the number of commits per second, and how much each commit adds to .git/objects.
 func BenchmarkCommit(b *testing.B) {
 	text := strings.Repeat("A line of a message of ordinary length.\n", 36)
 	send := func(l *Log, dir string, n int) {

@@ -11,8 +11,8 @@ import (
 )
 
 // catchUp asks git status which files were changed while the server was not running, and records these changes as
-// edits. Before that, it waits until the repository accepts commits and the operations recovered from the journal
-// (the first before records) have been committed. It returns false if ctx ends first.
+// edits. Before that, it waits until the repository accepts commits, and until the first before records have been
+// committed. These records are the operations recovered from the journal. catchUp returns false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)

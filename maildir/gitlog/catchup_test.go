@@ -131,7 +131,7 @@ func TestCatchUpIsOff(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), " M m1\n?? new")
 }
 
-// TestCatchUpWithoutIndex checks that a missing index counts as equal to HEAD.
+// TestCatchUpWithoutIndex checks that a missing index is treated as equal to HEAD.
 func TestCatchUpWithoutIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -165,9 +165,9 @@ func TestCatchUpAfterAMerge(t *testing.T) {
 	tr.sound()
 }
 
-// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits. This must hold
-// for operations recovered from the journal, and for operations that have written their files but have not been
-// recorded yet.
+// TestCatchUpBesideOperations checks that catchUp does not commit the files of operations as edits. This applies to
+// operations recovered from the journal, and to operations that have written their files but have not been recorded
+// yet.
 func TestCatchUpBesideOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -193,8 +193,8 @@ func TestCatchUpBesideOperations(t *testing.T) {
 	tr.sound()
 }
 
-// TestEditsLeavePathsOfOperations checks that an edit is not committed as long as an operation on the same path is
-// waiting to be committed.
+// TestEditsLeavePathsOfOperations checks that an edit is not committed while an operation on the same path is waiting
+// to be committed.
 func TestEditsLeavePathsOfOperations(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -16,9 +16,9 @@ import (
 )
 
 // Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
-// other program may use it. Files that machines do not synchronize are left out, and a commit by the server removes
-// them. Clone runs no programs and follows no links from the other repository. The error quotes Git's message, or
-// says what is wrong with the other repository.
+// other program may use it. Clone does not create files that machines do not synchronize, and a commit by the server
+// removes these files. Clone runs no programs and follows no links from the other repository. The error quotes Git's
+// message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	switch {
@@ -32,7 +32,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	}
 	r := (&Log{cfg: Config{Dir: dir}, git: findGit}).newRepository(ctx, newMemory())
 	defer r.Close()
-	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // for a user who runs git fetch
+	names := "+refs/heads/*:refs/remotes/" + remoteName + "/*" // used if a user runs git fetch
 	for _, s := range [][2]string{{"url", url}, {"fetch", names}} {
 		if err := r.plainly(nil, "config", "remote."+remoteName+"."+s[0], s[1]); err != nil {
 			return err
@@ -96,8 +96,8 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sharedBranch returns the branch with the mail in the other repository: main or, if there is only one branch, that
-// branch.
+// sharedBranch returns the branch that contains the mail in the other repository. This is main or, if there is only
+// one branch, that branch.
 func (r *repository) sharedBranch(program string) (string, error) {
 	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {
@@ -123,8 +123,8 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
 }
 
-// takeFiles writes files from a commit to the work tree: the files that machines synchronize, and Git's own files at
-// the top level. It returns the paths of all other files.
+// takeFiles writes files from a commit to the work tree: the files that machines synchronize, and the .gitignore and
+// .gitattributes at the top level. It returns the paths of all other files.
 func (r *repository) takeFiles(theirs hash) (left []string, err error) {
 	is := map[string]merge.Entry{}
 	err = r.crossed(emptyTree.String(), theirs.String(), func(f merge.File) error {

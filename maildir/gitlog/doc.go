@@ -20,8 +20,8 @@
 //     (leaveOutBusy).
 //   - The branch and the Git index move together under index.lock, which is held for about ten milliseconds
 //     (publication). A user's command waits, fails with "locked" or "cannot lock ref", or sees both moves. No commit
-//     is lost, neither ours nor a user's. heal restores what a race within Git itself can still remove. nextRef
-//     protects the new commits from a prune until the branch moves.
+//     is lost, neither ours nor a user's. A race within Git itself can still undo a commit; heal detects and repairs
+//     this. nextRef protects the new commits from a prune until the branch moves.
 //   - For ten seconds after a commit, heal checks whether a concurrent git command has written back an older index.
 //     If so, the index entries are brought back in line with the branch. Files that a commit from such an older
 //     index dropped are recorded as edits. Files that a user unstages stay unstaged, unless they are exactly the
@@ -46,8 +46,9 @@
 //   - The commit graph records the paths that each commit touched (tidy), so that a search for a path reads few
 //     commits. Without the graph, a search reads the messages of all commits since its starting date. The results
 //     are the same with or without the graph.
-//   - Git's configuration files are read but never obeyed: none of their hooks, filters or programs runs
-//     (ownFolder). Only git fetch and git push obey them, but without hooks (remoteCommand).
+//   - We read a few settings from the repository's configuration (settings), but our git commands ignore Git's
+//     configuration files, so they run none of the hooks, filters and programs that these files specify (ownFolder).
+//     Only git fetch and git push use the files, but without hooks (remoteCommand).
 //   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file
 //     there. If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and
 //     State reports it. If it replaces one of Git's objects, a git command blocks on it and is ended after a time

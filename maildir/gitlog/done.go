@@ -34,16 +34,16 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 	return s.all, err
 }
 
-// deed identifies which operations an undo may refer to.
+// deed is the key by which an undo is matched with the operation that it undoes.
 type deed struct{ verb, id string }
 
 // doneSearch is the state of a LastDone call, which examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // newer undos (with Undone: redos) whose operations have not been seen yet
+	taken map[deed]int // number of newer undos (if Undone is set: redos) whose operations have not been found yet
 	all   []history.Done
 	steps int            // total number of steps
-	along []history.Done // operations of a step, included only if an older operation of the step is wanted
+	along []history.Done // operations of a step; added to all only if an older operation of the step is wanted
 
 	found bool // set by look: whether the operation is selected
 	verb  string
@@ -110,7 +110,7 @@ func (s *doneSearch) describe(
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	kinds := beside(*op)
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !overlap(kinds, beside(o)) })
-	if changes && len(others) <= 1 { // if there are several such operations, any of them may have written the files
+	if changes && len(others) <= 1 { // if there are several such operations, each of them may have written the files
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err
@@ -142,9 +142,8 @@ func (l *Log) eachDone(ctx context.Context, f func(*repository, *commit, []histo
 	return repo.eachCommit(tip, commits{most: lookDone}, func(c *commit) error { return f(repo, c, recordedOps(c.message)) })
 }
 
-// tip commits the waiting operations and then returns HEAD. It does so because a caller that has just performed an
-// operation expects to find it in the history. If the error wraps refusal.ErrUnavailable, HEAD does not include the
-// waiting operations.
+// tip commits the waiting operations and then returns HEAD. A caller that has just performed an operation expects to
+// find it in the history. If the error wraps refusal.ErrUnavailable, HEAD does not include the waiting operations.
 func (l *Log) tip(ctx context.Context, repo *repository) (hash, error) {
 	waits := l.commitWaiting(ctx)
 	at, err := repo.head()
@@ -188,12 +187,12 @@ func beside(op history.RecordedOp) []format.Kind {
 	return besideMail
 }
 
-// overlap reports whether the lists have a kind in common.
+// overlap reports whether a and b have a kind in common.
 func overlap(a, b []format.Kind) bool {
 	return slices.ContainsFunc(a, func(k format.Kind) bool { return slices.Contains(b, k) })
 }
 
-// besideMail lists the kinds of files that operations write but that belong to no message.
+// besideMail lists the kinds of files that operations write but that do not belong to a message.
 var besideMail = []format.Kind{format.KindHold, format.KindClaim, format.KindReleased}
 
 // changesBy returns the changes in an operation's commit to the files of the operation's message, to claims and to

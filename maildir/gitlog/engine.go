@@ -8,8 +8,8 @@ import (
 )
 
 // engine reads and writes a repository. The rest of the package decides what to read and write, and when. There are
-// two engines: gitProgram runs the git program, and builtIn works without it. A Log uses the same engine as long as
-// it is open. Each engine can use a repository that the other engine has written.
+// two engines: gitProgram runs the git program, and builtIn works without it. A Log uses the same engine until it is
+// closed. Each engine can use a repository that the other engine has written.
 type engine interface {
 	// read returns the content of an object of the given kind. The argument name is an object's hash, or COMMIT:PATH.
 	// The caller must not change the content. The error wraps errNoObject if there is no such object.
@@ -23,7 +23,7 @@ type engine interface {
 	// fs.SkipAll, eachCommit stops and returns nil.
 	eachCommit(tip hash, which commits, fn func(*commit) error) error
 
-	// follows reports whether the two commits are the same, or commit descends from older.
+	// follows reports whether commit descends from older, or is the same commit.
 	follows(commit, older hash) (bool, error)
 
 	// changesOf returns the files that differ between two commits or trees.
@@ -39,8 +39,8 @@ type engine interface {
 	// filesBelow calls each for the files below a folder of a commit, sorted by path.
 	filesBelow(commit hash, folder string, each func(path, blob string)) error
 
-	// status calls each for all paths at or below the wanted paths at which the work tree differs from the last
-	// commit, including untracked files that are not ignored. It may also call each for other paths. If staged is
+	// status calls each for all paths, at or below the wanted paths, at which the work tree differs from the last
+	// commit. This includes untracked files that are not ignored. It may also call each for other paths. If staged is
 	// set, the file is the same as in the index.
 	status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error
 

@@ -17,8 +17,8 @@ import (
 )
 
 // onBothEngines lists the tests of this package that also run without the git program. The other tests make no
-// commits, or they test the Git index, concurrent git commands by a user, sync, repacking, ending a slow git program
-// (TestImportStops), or the git program itself.
+// commits, or they test the Git index, concurrent git commands by a user, sync, repacking, the termination of a slow
+// git program (TestImportStops), or the git program itself.
 var onBothEngines = map[string]func(*testing.T){
 	"Authored":                   TestAuthored,
 	"CatchUp":                    TestCatchUp,

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestFault checks that a file in .git that temporarily cannot be read does not count as missing.
+// TestFault checks that a file in .git that temporarily cannot be read is not treated as missing.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/info/exclude", ".git/config", ".git/HEAD", ".git/index", ".git/mailtree-branch"} {
@@ -41,8 +41,8 @@ func TestFault(t *testing.T) {
 	}
 }
 
-// TestFaultOfOurLocks checks that a lock that a killed run left behind still counts as ours if it temporarily cannot
-// be read.
+// TestFaultOfOurLocks checks that a lock that a killed run left behind is still treated as ours if it temporarily
+// cannot be read.
 func TestFaultOfOurLocks(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".git/index.lock", ".git/refs/heads/main.lock"} {

@@ -29,8 +29,8 @@ import (
 // move refs use the real repository (importer, refLock).
 const ownFolder = "mailtree-git"
 
-// ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The
-// limits on packs keep the memory that maintenance uses below 128 MB (measured: 97 MB with 100,000 messages).
+// ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The pack
+// settings limit the memory that maintenance uses to less than 128 MB (measured: 97 MB with 100,000 messages).
 const ownConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
@@ -59,8 +59,8 @@ const (
 	lookLimit    = 30 * time.Minute
 )
 
-// makeOwn creates ownFolder, and restores any of its files that have been changed. Several processes may use
-// ownFolder at the same time.
+// makeOwn creates ownFolder if necessary, and restores any of its files that have been changed. Several processes may
+// use ownFolder at the same time.
 func (r *repository) makeOwn() error {
 	if r.owns {
 		return nil
@@ -137,7 +137,7 @@ func (r *repository) run(in io.Reader, env []string, args ...string) (said []byt
 
 // stream runs a git command that prints NUL-terminated records, and passes them to each. If each returns an error,
 // stream stops and returns that error, or nil for fs.SkipAll. It returns history.ErrTooMany if the command needs more
-// memory than r.memory. The function each must not keep the record.
+// memory than r.memory. The function each must not retain the record.
 func (r *repository) stream(each func(record []byte) error, args ...string) error {
 	ctx, cancel := context.WithTimeout(r.ctx, lookLimit)
 	defer cancel()
@@ -244,8 +244,8 @@ func (e *gitError) Is(target error) bool {
 
 // gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's nor the
 // user's configuration. When ctx ends, the command's whole process group is terminated, and Git removes its temporary
-// files. GIT_DIR is relative: with an absolute path, Git would recreate its folders if the project is removed in the
-// meantime.
+// files. GIT_DIR is relative, because with an absolute path, Git would recreate its folders if the project were
+// removed in the meantime.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
@@ -255,7 +255,7 @@ func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "LC_ALL=C", "GIT_DIR=.", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_SYSTEM=" + os.DevNull, "GIT_CONFIG_GLOBAL=" + os.DevNull,
 		"GIT_TERMINAL_PROMPT=0", "GIT_ALLOW_PROTOCOL=none", "GIT_NO_LAZY_FETCH=1",
-		// By default, glibc releases memory after each object, which takes half of fast-import's time.
+		// By default, glibc releases memory after each object, which doubles the time that fast-import takes.
 		"MALLOC_TRIM_THRESHOLD_=67108864",
 	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

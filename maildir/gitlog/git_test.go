@@ -31,7 +31,7 @@ func TestRoundObeysNobody(t *testing.T) {
 	tr.write(".git/info/attributes", "* filter=x text ident\n")
 	tr.write(".gitattributes", "* filter=x text eol=lf ident\n")
 	tr.write("crlf", "one\r\n$Id$\r\n")
-	tr.write(".git/mailtree-git/commondir", "..\n") // this file comes from another user's .git
+	tr.write(".git/mailtree-git/commondir", "..\n") // as if this file came from another user's .git
 	tr.log.RecordEdits([]string{".gitattributes", "crlf"})
 	tr.send("m1", "m1")
 	tr.flush()

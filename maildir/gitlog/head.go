@@ -16,15 +16,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// hold is an error that says why nothing can be committed at the moment. Meanwhile, operations wait. Callers outside
-// the package get an error that wraps refusal.ErrUnavailable instead (unavailable).
+// hold is an error that says why nothing can be committed at the moment. Operations wait until the hold ends. Callers
+// outside the package get an error that wraps refusal.ErrUnavailable instead (unavailable).
 type hold struct {
 	mode   string // history.State.Mode
 	reason string // a sentence that says what is wrong and what to do
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a user does what the text says.
+// waiting returns a *hold that ends by itself, or when a user follows the instructions in the text.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -138,8 +138,8 @@ func readSmall(path string) ([]byte, error) {
 	return b, err
 }
 
-// recorded returns the branch on which the project is committed. It returns "" if no branch is recorded, or if a
-// power failure has damaged the record.
+// recorded returns the name of the recorded branch, on which the server commits. It returns "" if no branch is
+// recorded, or if a power failure has damaged the record.
 func (r *repository) recorded() (string, error) {
 	b, err := readSmall(r.path(branchFile))
 	switch {
@@ -183,9 +183,9 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it,
-// and "" otherwise. This happens if we commit between the moment when Git reads the branch and the moment when it
-// creates the folder of the rebase.
+// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it, and
+// "" otherwise. This happens if we commit after Git has read the branch but before it creates the folder of the
+// rebase.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -240,9 +240,9 @@ func branchGone(at, recorded string) error {
 // uncommitted files, and mailtree's newest files have not been committed. Such a file may also exist on the recorded
 // branch, for example the mark of a message that was acknowledged on both branches. Therefore, the suggested command
 // first resets the index entry of each uncommitted file to that of the recorded branch. Git then keeps the file
-// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files stay on disk all the
-// time. The -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged
-// changes, and files that the recorded branch has removed, are left to the user.
+// (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files always stay on disk. The
+// -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged changes, and files
+// that the recorded branch has removed, are left to the user.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+
@@ -253,7 +253,7 @@ func elsewhere(at, recorded string) error {
 
 var plainWord = lazy.Regexp(`^[A-Za-z0-9_./][A-Za-z0-9_./-]*$`)
 
-// shellWord quotes the name of a branch if necessary for a shell: Git allows most characters in such a name.
+// shellWord quotes the name of a branch for a shell if necessary. Git allows most characters in such a name.
 func shellWord(name string) string {
 	if plainWord().MatchString(name) {
 		return name

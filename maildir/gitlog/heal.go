@@ -30,7 +30,7 @@ func (m *memory) forgetOld() {
 	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
-// state is the state of the index, together with the commit of HEAD.
+// state describes the index and the commit of HEAD.
 type state struct {
 	index indexState
 	head  hash
@@ -47,7 +47,7 @@ func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 // before they lock it, and lockAfter may be too short for them. If a user then commits that index, the commit removes
 // the new mail. In that case, undone records the removed files as edits, as catchUp does when the server starts.
 //
-// A commit counts as undone if none of the paths that it added is left. Paths that it only changed are not
+// A commit is considered undone if none of the paths that it added remain. Paths that it only changed are not
 // considered, because `git commit -a` restores them itself. If the commit added no paths, all of its changed paths
 // must have been undone. It is unlikely that a user unstages exactly these paths.
 func (l *Log) undone(p *publication) (inIndex []*change, err error) {

@@ -22,8 +22,8 @@ func (t *repoTree) writeBack(old []byte) error {
 	return os.Rename(t.path(".git/index.lock"), t.path(".git/index"))
 }
 
-// numbered makes the i-th commit; every other one is an edit. Each commit writes the profile and removes the mark
-// that the previous commit added.
+// numbered makes the i-th commit. Commits with an odd number are edits. Each commit writes the profile and removes the
+// mark that the previous commit added.
 func (t *repoTree) numbered(i int) {
 	t.Helper()
 	mark, before := fmt.Sprint("marks/", i), fmt.Sprint("marks/", i-1)
@@ -44,7 +44,7 @@ func (t *repoTree) numbered(i int) {
 	t.flush()
 }
 
-// standing checks that the changes of the first n numbered commits are all in effect.
+// standing checks that HEAD contains the changes of all of the first n numbered commits.
 func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
@@ -67,8 +67,8 @@ func (t *repoTree) standing(n int) {
 
 var byPerson = []string{"", "commit -qm by-hand", "commit -qam by-hand", "commit -qm by-hand -- profile", "status"}
 
-// TestOldIndexOverSeveralCommits checks that all commits stay in effect if a slow git command writes back an index
-// from before several of these commits, even if a user then commits that index.
+// TestOldIndexOverSeveralCommits checks that no commit is undone if a slow git command writes back an index from
+// before several of these commits, even if a user then commits that index.
 func TestOldIndexOverSeveralCommits(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 4} {
@@ -120,7 +120,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // make all commits recent, no matter how long the test takes
+					for i := range tr.log.mem.own { // make all commits recent, even if the test is slow
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -138,8 +138,8 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate checks that all commits stay in effect if a user's commit that has read the old index
-// finishes after the index was repaired. In that case, only the branch has to be repaired.
+// TestOldIndexCommittedLate checks that no commit is undone if a user's commit that has read the old index finishes
+// after the index was repaired. In that case, only the branch has to be repaired.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -191,7 +191,7 @@ func TestOldIndexAtTheStart(t *testing.T) {
 	}
 }
 
-// TestUnstagedByHandStaysSo checks that files that a user unstaged stay unstaged after the next commit and after a
+// TestUnstagedByHandStaysSo checks that if a user unstages files, they stay unstaged after the next commit and after a
 // restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
@@ -242,7 +242,7 @@ func TestPartUnstagedAtOnce(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "D  messages/m2\n?? messages/m2")
 }
 
-// TestOwnIsBounded checks that each commit drops the earlier commits that no git command can undo anymore, even if
+// TestOwnIsBounded checks that each commit drops the earlier commits that git commands can no longer undo, even if
 // commits are made in quick succession.
 func TestOwnIsBounded(t *testing.T) {
 	t.Parallel()

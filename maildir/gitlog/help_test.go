@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the environment,
-// and kills its own process at the step at.
+// commitAndDie commits the new content of the path "late", as an operation that merges the commit in the environment.
+// It kills its own process when it reaches the step named by at.
 func commitAndDie(dir, at string) {
 	cfg := Config{Dir: dir, External: true}
 	if os.Getenv("GITLOG_EMBEDDED") != "" {

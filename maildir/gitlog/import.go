@@ -21,7 +21,7 @@ import (
 const nextRef = "refs/mailtree/next"
 
 // importer passes the objects of a round to `git fast-import`, which writes them to one pack and then moves nextRef.
-// The program is started when the first object is written.
+// importer starts the program when the first object is written.
 type importer struct {
 	repo *repository
 	base hash

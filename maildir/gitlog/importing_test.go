@@ -32,7 +32,7 @@ func (t *repoTree) commits() int {
 }
 
 // TestImport checks that a very large number of edits is committed in a few commits without delay, and that State and
-// the log show the progress. Fewer than a thousand edits must not count as an import.
+// the log show the progress. Fewer than a thousand edits must not be treated as an import.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	said := &waits.Log{}

@@ -31,7 +31,7 @@ type indexState struct {
 	sum     hash // the checksum at the end of the file; zeros if Git is configured to omit it
 }
 
-// sameIndex reports whether s and t describe the same file. This is also the case if both describe a missing file.
+// sameIndex reports whether s and t describe the same file. It returns true if both describe a missing file.
 func (s indexState) sameIndex(t indexState) bool {
 	return s.exists == t.exists && (!s.exists || s.sum == t.sum && s.ino == t.ino && s.size == t.size && s.mtime.Equal(t.mtime))
 }
@@ -151,7 +151,7 @@ func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum has
 	return g.giveStats(file, changes)
 }
 
-// giveStats adds stat data to an index that Git wrote, for the files that are the same as in the commit. Git's
+// giveStats adds stat data to an index that Git wrote. It does so for files that are the same as in the commit. Git's
 // `update-index --index-info` writes no stat data, so git status would have to read each of these files. giveStats
 // does not change a version 4 index. It returns the index's checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
@@ -206,7 +206,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 const maxEntry = 8 << 10
 
 // putStat writes the file's stat data to its index entry if the file is the same as in the commit. It reports whether
-// it did so.
+// it wrote the data.
 func (c *change) putStat(dir string, entry []byte) bool {
 	fi, err := os.Lstat(filepath.Join(dir, c.path))
 	if err != nil || tree.StatOfInfo(fi) != c.seen {

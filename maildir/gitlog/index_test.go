@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestIndexIsStreamed checks that for a commit with a very large index, the index entries are not held in memory. The
+// TestIndexIsStreamed checks that a commit with a very large index does not read all index entries into memory. The
 // test is not parallel, because it counts allocations.
 func TestIndexIsStreamed(t *testing.T) {
 	tr := newTree(t, Config{})
@@ -34,8 +34,8 @@ func TestIndexIsStreamed(t *testing.T) {
 }
 
 // TestIndexAsGitWrites checks that the new index is the same as the index that git writes. It covers both versions,
-// names of any length, shared prefixes, folders replaced by files and files by folders, and entries that are only in
-// the index.
+// names of any length, shared prefixes, folders that are replaced by files and vice versa, and entries that are only
+// in the index.
 func TestIndexAsGitWrites(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"2", "3"} {
@@ -74,7 +74,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 }
 
 // TestIndexForms checks that a version 4 index, a split index and a sparse index work. Staged files must stay staged,
-// and files that a sparse checkout omits must not count as removed.
+// and files that a sparse checkout omits must not be treated as removed.
 func TestIndexForms(t *testing.T) {
 	t.Parallel()
 	for name, form := range map[string][]string{
@@ -108,8 +108,8 @@ func (t *repoTree) file(name string) []byte {
 	return b
 }
 
-// TestDamagedIndex checks that a damaged index is reported, and that it never gets a valid checksum, no matter which
-// program wrote the index.
+// TestDamagedIndex checks that a damaged index is reported, and that it never gets a valid checksum, regardless of
+// which program wrote the index.
 func TestDamagedIndex(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

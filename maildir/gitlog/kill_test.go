@@ -19,8 +19,8 @@ import (
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
 // TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In
-// production, the operations that were not committed are recorded again from the journal. The second half of the test
-// does the same.
+// production, the server records uncommitted operations again from the journal. The second half of the test does the
+// same.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -113,7 +113,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 }
 
 // awaitUpdateRef waits until the git update-ref that a killed run had started has ended and removed its locks. Until
-// then, a commit is refused and made later.
+// then, commits fail and must be retried.
 func (t *repoTree) awaitUpdateRef() {
 	t.Helper()
 	for _, lock := range []string{".git/HEAD.lock", ".git/refs/heads/main.lock"} {
@@ -137,8 +137,8 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	return t.git("-C", dir, "rev-parse", "HEAD")
 }
 
-// TestHeadLockLeft checks that a HEAD.lock that update-ref could not remove, because the folder was moved away at
-// that moment, delays commits only until the lock is old enough. A lock without our mark is a user's lock, and must
+// TestHeadLockLeft checks a HEAD.lock that update-ref could not remove because the folder was moved away at that
+// moment. The lock must delay commits only until it is old enough. A lock without our mark is a user's lock, and must
 // be kept.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ type Config struct {
 	Domain   string           // domain of agents' email addresses in commits; "": mailtree.local
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); if false, users commit them
 	Delay    time.Duration    // how long to collect operations; 0: 250 ms, so that a commit is made within a second
-	Quiet    time.Duration    // how long edits by others must be unchanged before they are committed; 0: 2 s
-	Longest  time.Duration    // maximum delay before edits by others are committed, even if they continue; 0: 30 s
+	Quiet    time.Duration    // how long files edited by others must stay unchanged before they are committed; 0: 2 s
+	Longest  time.Duration    // maximum delay before edits by others are committed, even if files keep changing; 0: 30 s
 
 	// UnderWay reports whether an operation that has not been recorded yet writes to a path. The Log commits no edits
 	// at such a path. UnderWay must return true until Record has returned, and must not block. If UnderWay is nil,
@@ -56,7 +56,7 @@ func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
 
-// await takes a token, which the caller must return by calling done. If ctx ends first, await returns ctx's cause.
+// await acquires a token. The caller must release it by calling done. If ctx ends first, await returns ctx's cause.
 func await(ctx context.Context, tokens chan struct{}) (done func(), err error) {
 	select {
 	case tokens <- struct{}{}:
@@ -81,7 +81,7 @@ type Log struct {
 
 	optimistic int // see optimisticTries
 
-	mayImport, mayWork context.Context // mayImport ends when StopBy is called, mayWork at the deadline passed to StopBy
+	mayImport, mayWork context.Context // mayImport ends when StopBy is called, and mayWork ends at StopBy's deadline
 	endImport, endAll  context.CancelFunc
 
 	mu sync.Mutex
@@ -91,16 +91,16 @@ type Log struct {
 	stopBy  time.Time // the deadline passed to StopBy; zero: none
 	trouble error     // why the last attempt to commit failed; nil after a success
 	last    time.Time
-	lists   [2]history.Claims // the lists of claims that were read last
+	lists   [2]history.Claims // the most recently read lists of claims
 	known   hash              // the newest commit, ours or not, that precedes every operation recorded from now on
 }
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs what a killed run left
-// behind under Git's locks, and records the branch of HEAD if no branch is recorded (.git/mailtree-branch). If the
-// repository is missing, damaged or unreadable, Open returns no error: State reports the problem, and operations
-// wait. An error means that the tree cannot be opened.
+// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs the state that a run left
+// behind if it was killed while it held Git's locks. It also records the branch of HEAD if no branch is recorded
+// (.git/mailtree-branch). If the repository is missing, damaged or unreadable, Open returns no error: State reports
+// the problem, and operations wait. An error means that the tree cannot be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -173,8 +173,8 @@ func (l *Log) open() error {
 	return err
 }
 
-// choose selects the engine. It selects the git program if there is one, even if that program is too old, because a
-// user could run it as well.
+// choose selects the engine. It selects the git program if there is one, even if that program is too old, because
+// users may run it in the same repository.
 func (l *Log) choose() {
 	if _, err := l.git(); errors.Is(err, exec.ErrNotFound) {
 		l.embedded = true
@@ -268,9 +268,9 @@ func ringBell(bell chan struct{}) {
 const lastChance = 15 * time.Second
 
 // Run implements history.Log. Until ctx ends, it makes the commits that are due, and sleeps if nothing is waiting.
-// Then it commits everything that is left, except an import, for as long as chance allows, and returns nil. If
-// Config.External is set, Run begins by committing the edits made while the server was not running (catchUp). If
-// there is a git program, Run repacks the repository when it is idle (keepHouse).
+// Then it commits everything that is left, except an import, and returns nil. The method chance limits how long this
+// may take. If Config.External is set, Run begins by committing the edits made while the server was not running
+// (catchUp). If there is a git program, Run repacks the repository when it is idle (keepHouse).
 func (l *Log) Run(ctx context.Context) error {
 	var aside sync.WaitGroup
 	l.mu.Lock()
@@ -336,7 +336,7 @@ func (l *Log) whenDue(ctx context.Context, bell <-chan struct{}, due func(Config
 	}
 }
 
-// commitDue makes the commits that are due. Failures are recorded, and the commits retried later.
+// commitDue makes the commits that are due. Failures are recorded, and the commits are retried later.
 func (l *Log) commitDue(ctx context.Context) {
 	_ = l.exclusive(ctx, func() error {
 		ctx, end := l.outlast(ctx)

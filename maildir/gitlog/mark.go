@@ -22,7 +22,7 @@ type mark struct {
 	Old    string   `json:"old"`   // the commit that the branch moves from; forty zeros before the first commit
 	New    string   `json:"new"`   // the commit that the branch moves to
 	Index  []string `json:"index"` // checksums of the indexes that we may have moved into place
-	Lock   string   `json:"lock"`  // the text of our index.lock
+	Lock   string   `json:"lock"`  // the content of our index.lock
 	Log    string   `json:"log"`   // the text of the reflog entry for the move
 }
 
@@ -42,7 +42,7 @@ func (r *repository) writeMark(m *mark) error {
 }
 
 // readMark returns nil if there is no mark, and an empty mark if a power failure has damaged it. In the latter case,
-// no lock was taken, because the mark is made durable before that.
+// no lock was taken, because the mark is made durable before any lock is taken.
 func (r *repository) readMark() (*mark, error) {
 	b, err := readSmall(r.path(markFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -67,9 +67,9 @@ func TestBranchLeftMeanwhile(t *testing.T) {
 	tr.sound()
 }
 
-// TestPreserveOnAnotherBranch checks that a call of Preserve while another branch is checked out does not affect
-// commits on the recorded branch. If an operation then writes a file, and a user changes the file before the commit,
-// the commit must contain the file as the operation wrote it.
+// TestPreserveOnAnotherBranch checks that calling Preserve while another branch is checked out does not affect commits
+// on the recorded branch. If an operation then writes a file, and a user changes the file before the commit, the
+// commit must contain the file as the operation wrote it.
 func TestPreserveOnAnotherBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -147,8 +147,8 @@ func TestEditBeforeAnOperation(t *testing.T) {
 	}
 }
 
-// TestMadeAgainAfterARemoval checks that the removal of a file by an operation is committed even if a user recreates
-// the file before the commit. The new file must be a separate edit.
+// TestMadeAgainAfterARemoval checks that if an operation removes a file, the removal is committed even if a user
+// recreates the file before the commit. The new file must be a separate edit.
 func TestMadeAgainAfterARemoval(t *testing.T) {
 	t.Parallel()
 	for name, committed := range map[string]bool{"": false, "and commits it": true} {

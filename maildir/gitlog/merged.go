@@ -10,12 +10,12 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// findIncompleteMerge looks for files that a merge wrote but that are missing both from the tree and from HEAD. It
-// also looks for commits that were on the branch when the merge began but no longer are. If such a merge were
-// committed, files would be removed from all machines, although perhaps no user has deleted them. For example, when a
-// user aborts a rebase, Git removes the files that the rebase checked out. If findIncompleteMerge finds any such
-// files or commits, it postpones the merge: the files are left out of the commit, the commit merges nothing, and the
-// next sync merges again.
+// findIncompleteMerge looks for files that a merge wrote but that are now missing from both the tree and HEAD. It also
+// looks for commits that were on the branch when the merge began but have since been removed from it. If such a merge
+// were committed, files would be removed from all machines, although perhaps no user has deleted them. For example,
+// when a user aborts a rebase, Git removes the files that the rebase checked out. If findIncompleteMerge finds any
+// such files or commits, it postpones the merge: the files are left out of the commit, the commit merges nothing, and
+// the next sync merges again.
 func (p *plan) findIncompleteMerge(ops []operation) error {
 	for _, op := range ops {
 		if op.Merges.Onto == "" || op.Merges.Onto == p.base.String() {
@@ -47,8 +47,8 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 	return nil
 }
 
-// merged returns the commits that operations merge. It omits commits that no longer exist, to which an operation from
-// an earlier run may refer.
+// merged returns the commits that operations merge. It omits commits that no longer exist. An operation from an
+// earlier run may refer to such a commit.
 func (p *plan) merged(ops []operation) (commits []string, err error) {
 	for _, op := range ops {
 		theirs := op.Merges.Commit
@@ -66,9 +66,9 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 }
 
 // forward returns the commit to which the branch can be fast-forwarded instead of creating a commit. This is the
-// commit that the batch's only operation merges, if it is a descendant of HEAD and has exactly the files of the plan.
-// As a result, machines without new mail of their own end up at the same commit. Otherwise, and always without the
-// git program, forward returns HEAD.
+// commit that the batch's only operation merges, if it is a descendant of HEAD and contains exactly the files of the
+// plan. As a result, machines that have no new mail themselves end up at the same commit. Otherwise, and always
+// without the git program, forward returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 || p.repo.embedded {
 		return p.base, nil

@@ -10,9 +10,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestMergeOfGoneFiles checks that an operation merges nothing if a file that it wrote has been removed, which
-// happens if a user aborts a rebase that contained the same file. Merging such a tree would remove the file from all
-// machines. The merge must be possible later. A file that a later operation removed must stay removed.
+// TestMergeOfGoneFiles checks that an operation does not merge a commit if a file that the operation wrote has been
+// removed. This happens if a user aborts a rebase that contained the same file. Merging such a tree would remove the
+// file from all machines. The merge must be possible later. A file that a later operation removed must stay removed.
 func TestMergeOfGoneFiles(t *testing.T) {
 	t.Parallel()
 	type brings struct {

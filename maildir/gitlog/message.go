@@ -78,7 +78,7 @@ func trailer(b *strings.Builder, key, value string) {
 
 func orDash(s string) string { return cmp.Or(s, "-") }
 
-// tally returns the count of each verb, as "send ×12, read ×3", in the order of first appearance.
+// tally returns the count of each verb in the order of first appearance, such as "send ×12, read ×3".
 func tally(ops []operation) string {
 	var verbs []string
 	count := map[string]int{}
@@ -138,7 +138,7 @@ const (
 
 func (l *Log) server() string { return identity(serverName, serverName+"@"+l.cfg.Domain) }
 
-// agent returns the author of an agent's operations. If name is empty, that is the server.
+// agent returns the author of an agent's operations. If name is empty, the author is the server.
 func (l *Log) agent(name string) string {
 	if identityPart(name) == "" {
 		return l.server()

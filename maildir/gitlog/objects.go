@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/gitlog/embedded"
 )
 
-// hash is the name of an object. The zero hash means that there is no object.
+// hash is the name of an object. The zero hash is used if there is no object.
 type hash = plumbing.Hash
 
 // Modes in tree objects. The mode is 0 if there is no entry at a path.
@@ -29,7 +29,8 @@ const (
 // entry is an entry of a tree object. The zero entry means that there is no entry at a path.
 type entry = embedded.Entry
 
-// blobHash returns the name of a blob. It is much faster than the SHA-1 that Git uses, which also detects collisions.
+// blobHash returns the name of a blob. It is much faster than Git's SHA-1 implementation, which also detects
+// collisions.
 func blobHash(data []byte) hash {
 	sum := blobSum(int64(len(data)))
 	sum.Write(data)

@@ -81,7 +81,7 @@ func TestRacyEntries(t *testing.T) {
 		tr.write(file, "two") // the same size, the same second
 		tr.send(fmt.Sprintf("m%d", i), fmt.Sprintf("messages/m%d", i))
 		tr.flush()
-		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // written very soon after the commit
+		tr.write(fmt.Sprintf("messages/m%d", i), fmt.Sprintf("TEXT of m%d\n", i)) // changed very soon after the commit
 	}
 	tr.send("last", "last")
 	tr.flush()
@@ -128,8 +128,8 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 			t.Errorf("%s: want %q:\n%s", f, want, out)
 		}
 	}
-	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes racy if racy is unchanged
-	tr.equal("status", tr.git("status", "--porcelain"), " M other") // other was smudged, or has a different ctime
+	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes the file racy if it is unchanged
+	tr.equal("status", tr.git("status", "--porcelain"), " M other") // Git has smudged other, or its ctime differs
 }
 
 func TestBetweenTwoCommits(t *testing.T) {
@@ -178,7 +178,7 @@ func TestBetweenTwoCommits(t *testing.T) {
 var byHand = flag.Int("gitlog.byhand", 10, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
 
 // TestBesideAPerson checks that the Log can commit operations while a user repeatedly commits other files and always
-// has another change staged.
+// has staged changes.
 func TestBesideAPerson(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -17,14 +17,14 @@ import (
 type change struct {
 	path     string
 	old, new entry         // the entries in HEAD and in the new commit
-	seen     tree.FileStat // state of the file on disk, if it is the same as new and its times would show a change
+	seen     tree.FileStat // state of the file with new's content; zero if its times might not reveal a later change
 	data     []byte        // content of new if an operation recorded it; otherwise, the blob has already been written
 	gone     bool          // the file does not exist on disk
 	skipped  string        // why the file on disk cannot be committed; if set, new is the same as old
 }
 
-// see stores the state of the file on disk, unless the file changed so recently that a later change might not show.
-// The caller must have obtained the state before it read the file.
+// see stores the state of the file on disk, unless the file changed so recently that its times might not show a later
+// change. The caller must have obtained the state before it read the file.
 func (c *change) see(st tree.FileStat) {
 	if time.Since(time.Unix(0, st.CTime)) > tree.Racy {
 		c.seen = st

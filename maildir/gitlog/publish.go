@@ -28,8 +28,8 @@ import (
 // takes index.lock. If we moved the branch first, `git commit` could read the new branch and the old index, and its
 // commit would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its
 // commit fails with "cannot lock ref". However, it would write the old index back before it fails. Therefore, we keep
-// index.lock for longer than a commit needs between reading the index and locking it. If that was too short, heal
-// detects the old index.
+// index.lock for longer than a commit takes between reading the index and locking it. If this was not long enough,
+// heal detects the old index.
 //
 // If we are killed during step 5, index.lock remains, and Git refuses to commit until repair has finished the move.
 type publication struct {
@@ -37,7 +37,7 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState // the index that ours is based on
+	base   indexState // the index on which our index is based
 	next   indexState // our index, at .git/index
 	locked bool       // index.lock is ours
 	ref    refLock    // nil unless HEAD and the branch are locked
@@ -49,10 +49,10 @@ var (
 	errMade  = errors.New("the commit was created but may not be durable, or Git's locks could not be released")
 )
 
-// run publishes the commit. After an error other than errMade, the caller must call abandon. errMoved means that the
-// branch or the index changed in the meantime, and the commit must be built again. A *hold means that another program
-// kept a lock. errMade means that the index, and perhaps the branch, has already moved. In that case, repair must
-// finish the move before anything else is done.
+// run publishes the commit. If it returns an error other than errMade, the caller must call abandon. errMoved means
+// that the branch or the index changed in the meantime, and the commit must be built again. A *hold means that another
+// program kept a lock. errMade means that the index, and perhaps the branch, has already moved. In that case, repair
+// must finish the move before anything else is done.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -174,7 +174,7 @@ func (r *repository) rest(ctx context.Context) error {
 
 const restTime = 50 * time.Millisecond
 
-// staleLock is the age at which another program's lock counts as abandoned. We never remove such a lock.
+// staleLock is the age at which another program's lock is considered abandoned. We never remove such a lock.
 const staleLock = 10 * time.Minute
 
 // staleLocks returns a *hold if another program has left a lock behind. The next run removes locks from our own
@@ -231,8 +231,8 @@ func (p *publication) finish() error {
 	return nil
 }
 
-// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. Either the lock is another
-// program's, or update-ref could not remove its own lock because the folder was moved away for a moment.
+// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. Either the lock belongs to
+// another program, or update-ref could not remove its own lock because the folder was moved away for a moment.
 func (r *repository) leftHeadLock() bool {
 	_, err := os.Lstat(r.path("HEAD.lock"))
 	return err == nil

@@ -16,7 +16,7 @@ type queue struct {
 	firstOp   time.Time
 	edits     map[string]struct{}
 	flight    map[string]struct{} // edits that are being committed
-	cut       bool                // the last commit of edits omitted files in its folders, because of mostEdits
+	cut       bool                // the last commit of edits left out paths beyond mostEdits
 	firstEdit time.Time
 	lastEdit  time.Time
 	next      time.Time // do not commit before this time, to limit the load
@@ -29,7 +29,7 @@ type queue struct {
 type record struct {
 	ops  []writer.Op
 	done func()
-	base hash // the newest commit known at the time of recording
+	base hash // the newest commit that was known when the record was added
 	held int  // total size, in bytes, of the contents that the operations contain
 }
 
@@ -37,7 +37,7 @@ type record struct {
 // long merge. Above that size, the queue drops the contents, and commits use the files on disk instead.
 const maxHeld = 32 << 20
 
-// maxOps and maxPaths limit the size of a round, so that a long merge is not committed all at once.
+// maxOps and maxPaths limit the size of a round, so that a long merge is not committed in a single round.
 const (
 	maxOps   = 5000
 	maxPaths = 50000
@@ -141,7 +141,7 @@ func (q *queue) due(cfg Config) (at time.Time, pending bool) {
 }
 
 // restUntil returns the time at which edits are due. They are due when nothing has changed for cfg.Quiet, when they
-// have been waiting for cfg.Longest, or at once if there are enough for a full commit.
+// have been waiting for cfg.Longest, or immediately if there are enough for a full commit.
 func (q *queue) restUntil(cfg Config) time.Time {
 	if len(q.edits) >= mostEdits {
 		return q.firstEdit
@@ -157,8 +157,8 @@ func (q *queue) editsDue(cfg Config, now time.Time) bool {
 	return len(q.edits) > 0 && !now.Before(q.restUntil(cfg))
 }
 
-// startEdits returns the edits for a commit, which are the first paths in sorted order. They are in flight until
-// endEdits is called.
+// startEdits returns the edits for the next commit: the first paths in sorted order. They are in flight until endEdits
+// is called.
 func (q *queue) startEdits(now time.Time) []string {
 	paths := slices.Sorted(maps.Keys(q.edits))
 	paths, later := paths[:min(len(paths), mostEdits)], paths[min(len(paths), mostEdits):]
@@ -192,7 +192,7 @@ func (q *queue) ofOperations() map[string]struct{} {
 	return all
 }
 
-// putOff delays an edit, no matter how long it has been waiting.
+// putOff delays an edit, even if it has already been waiting for a long time.
 func (q *queue) putOff(path string, now time.Time) {
 	q.edits[path] = struct{}{}
 	q.firstEdit, q.lastEdit = now, now
@@ -223,7 +223,8 @@ func (q *queue) failed(now time.Time) {
 }
 
 // succeeded records that a round has succeeded, and how long it took. It delays the next round so that rounds take up
-// a tenth of the time. The delay is shorter if the next round would otherwise end later than longestBehind allows.
+// a tenth of the time. The delay is shorter if the next round would otherwise end more than longestBehind after this
+// one.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

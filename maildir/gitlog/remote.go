@@ -28,9 +28,9 @@ const (
 const (
 	remoteName  = "origin"
 	remoteLimit = 10 * time.Minute // time limit for a fetch or push
-	remoteEnd   = time.Second / 2  // time for a command to end after SIGTERM; the end of the server waits for it
-	remoteDrain = 3 * time.Second  // time for a command's helpers to end after the command on a busy machine
-	mostCrossed = 500_000          // maximum number of files that differ in one merge, or are in a joined project
+	remoteEnd   = time.Second / 2  // time between SIGTERM and SIGKILL; a stopping server waits for the command
+	remoteDrain = 3 * time.Second  // how long to wait for a command's helper processes to end, even on a busy machine
+	mostCrossed = 500_000          // maximum number of files that one merge changes, or that a joined project contains
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size, in bytes, of the files that a merge writes, or of a joined project
 	mostMemory  = 512 << 10        // KiB of memory for comparing remote commits; mostCrossed files take 300 MiB
@@ -40,7 +40,7 @@ const (
 // remoteCommand returns a git command that talks to another repository. Unlike all other commands, it uses the user's
 // configuration and environment, for credentials and proxies. It runs no hook, has no terminal, and runs no program
 // that prompts the user: an empty GIT_ASKPASS takes precedence over core.askPass and SSH_ASKPASS. It uses only
-// protocols for which Git needs no configured helper.
+// protocols that Git supports without a configured helper.
 func remoteCommand(ctx context.Context, program, git string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",
@@ -79,8 +79,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without the password that a
-// URL may contain.
+// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without user names and
+// passwords in URLs.
 func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
@@ -104,7 +104,7 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 	if err != nil && ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
-	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, but a process it started still has its output open
+	if errors.Is(err, exec.ErrWaitDelay) { // the command succeeded, but a child process still has its output open
 		err = nil
 	}
 	if err != nil {
@@ -214,8 +214,9 @@ func lacks(err error, ref string) bool {
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
 }
 
-// ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes any
-// lock or damaged file that was left behind by a power failure, or by a git command that outlived its server.
+// ownRef is like ref, but for one of our own refs. Only our git commands write these refs, one command at a time. It
+// removes any lock or damaged file that was left behind by a power failure, or by a git command that outlived its
+// server.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -275,8 +276,7 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push failed because a hook or rule on the host permanently refuses the ref from any
-// user.
+// isDeclined reports whether git push failed because a hook or rule on the host refuses any push to the ref.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRemoteConfiguration checks that fetch and push use the user's ssh command, run no hooks, and start no helper
-// program that a URL specifies.
+// programs that a URL specifies.
 func TestRemoteConfiguration(t *testing.T) {
 	t.Parallel()
 	dir, bare := t.TempDir(), filepath.Join(t.TempDir(), "mail.git")
@@ -150,8 +150,8 @@ func TestWithoutPassword(t *testing.T) {
 	}
 }
 
-// TestIsBehind checks that isBehind returns true if a lock exists, which means that another push was first. It must
-// return false if the lock cannot be created for another reason.
+// TestIsBehind checks that isBehind returns true if Git's lock already exists, because another push is in progress. It
+// must return false if the lock cannot be created for another reason.
 func TestIsBehind(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"File exists.": true, "Permission denied": false, "No space left on device": false} {
@@ -163,8 +163,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a file of zeros, which is tiny in a hostile machine's pack, is refused at once, while
-// Git is still writing it.
+// TestBlobsTooLarge checks that a huge file of zeros, which is tiny in a hostile machine's pack, is refused
+// immediately, while Git is still writing it.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -203,7 +203,8 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a tree of a few objects that represents 10^10 files is refused before it fills the memory.
+// TestTreeBomb checks that a tree that represents 10^10 files with only a few objects is refused before it fills the
+// memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -231,8 +232,8 @@ func TestHistoryBomb(t *testing.T) {
 	}
 }
 
-// TestRemoteLeavesChild checks that a command counts as successful even if a process that it started keeps its output
-// open.
+// TestRemoteLeavesChild checks that a command is considered successful even if one of its child processes keeps the
+// output open.
 func TestRemoteLeavesChild(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git")

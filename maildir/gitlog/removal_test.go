@@ -9,9 +9,9 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestRemovedByHand checks that a commit that only removes files is shown as a removal, both in Git and in the
-// entries of the history. A commit that also contains other edits must be shown as an edit. The same must apply to
-// commits by an older version.
+// TestRemovedByHand checks that a commit that only removes files is shown as a removal, both in Git and in the entries
+// of the history. A commit that also contains other edits must be shown as an edit. Commits by an older version must
+// be shown in the same way.
 func TestRemovedByHand(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

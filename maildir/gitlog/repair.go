@@ -66,7 +66,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	return syncAll(r.git, m.Branch, "index")
 }
 
-// leftHead is the age at which an empty HEAD.lock next to our mark counts as ours.
+// If our mark exists, an empty HEAD.lock of at least this age is considered ours.
 const leftHead = 15 * time.Second
 
 // freeHead removes a HEAD.lock that our update-ref left behind although it released the lock on the branch. Such a
@@ -92,11 +92,11 @@ func (r *repository) freeHead(m *mark) error {
 // update-ref or a killed embedded engine left behind. Update-ref's HEAD.lock is empty, and is created after the lock
 // of the branch. The embedded engine's HEAD.lock is a link to lockStage.
 func (r *repository) repairRef(m *mark) error {
-	if m.New == m.Old { // we did not want to move the branch, so its lock is not ours
+	if m.New == m.Old { // we did not try to move the branch, so its lock is not ours
 		return nil
 	}
 	b, err := readSmall(r.path("HEAD.lock"))
-	if err == nil && m.Lock != "" && string(b) == m.Lock { // the lock is the embedded engine's
+	if err == nil && m.Lock != "" && string(b) == m.Lock { // the lock belongs to the embedded engine
 		err = os.Remove(r.path("HEAD.lock"))
 	}
 	if transient(err) {

@@ -21,7 +21,7 @@ type repository struct {
 	mem     *memory
 	owns    bool // makeOwn has been called
 	memory  int  // memory limit, in KiB, for each of its commands; 0: no limit
-	low     bool // its commands may take a long time, run at low priority, and write durably
+	low     bool // its commands run at low priority, may take a long time, and make their writes durable
 
 	engine
 	embedded bool // the engine is builtIn
@@ -73,8 +73,8 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is the state that is kept between batches. Its size is limited.
 type memory struct {
-	level     state       // index and HEAD when they were last known to contain our last commits
-	own       []ownCommit // our last commits, oldest first, as long as a git command may undo them
+	level     state       // index and HEAD at the last check that they contain our last commits
+	own       []ownCommit // our last commits that a git command may still undo, oldest first
 	postponed string      // the commit of a postponed merge: see findIncompleteMerge
 }
 

@@ -20,7 +20,7 @@ type part struct {
 	makes []version
 }
 
-// version is the entry that a part writes at a path.
+// version is an entry that a part writes at a path.
 type version struct {
 	*change
 	is   entry
@@ -101,8 +101,8 @@ type round struct {
 }
 
 // roundOf returns the round of a plan, without recovered operations that have already been committed. If a path
-// differs from HEAD but no remaining operation lists it, another program has changed it since, and the path becomes
-// an edit.
+// differs from HEAD but no remaining operation lists the path, another program has changed the file since, and the
+// change becomes an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {
@@ -123,9 +123,9 @@ func (p *plan) roundOf(ops []operation) round {
 	return r
 }
 
-// share returns the parts of a round. If singly is set, there is a part for each operation, and otherwise for each
-// agent. A path belongs to the part of the last operation that lists it. If singly is set and several operations list
-// a path, the part of each contains the version that this operation wrote.
+// share returns the parts of a round: one part for each operation if singly is set, and one part for each agent
+// otherwise. A path belongs to the part of the last operation that lists it. If singly is set, the parts of earlier
+// operations contain the versions that these operations wrote.
 func (r round) share(singly bool) (parts []part, err error) {
 	of := map[string]int{}
 	for i, op := range r.ops {

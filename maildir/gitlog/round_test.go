@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// busy records operations that send messages, from one agent after the other. Each operation also overwrites the
-// agent's status. All operations wait for the same round.
+// busy records operations that send messages from several agents in turn. Each operation also overwrites the agent's
+// status. All operations wait for the same round.
 func (t *repoTree) busy(agents, from, to int) (done *int) {
 	t.Helper()
 	done = new(int)
@@ -32,8 +32,8 @@ func (t *repoTree) moves() int {
 	return strings.Count(string(t.file(".git/logs/refs/heads/main")), "\n")
 }
 
-// TestBusySecond checks that if there are several operations within a second, git log shows each of them with its
-// author, and a revert undoes only one of them. The branch and the index must move only once.
+// TestBusySecond checks that if there are several operations within a second, git log shows each operation with its
+// author, and a revert undoes only one operation. The branch and the index must move only once.
 func TestBusySecond(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Domain: "mail.example"})
@@ -109,13 +109,13 @@ Agent: A0`)
 	}
 }
 
-// TestSinglesAreBounded checks that each agent also gets only one commit if a folder is so large that the total size
-// of the tree objects reaches the limit.
+// TestSinglesAreBounded checks that each agent gets only one commit if a folder is so large that the total size of the
+// tree objects reaches the limit, even if there are only a few operations.
 func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	var paths []string
-	for i := range singleTrees / (singles - 1) / 270 { // slightly too many for sixteen commits
+	for i := range singleTrees / (singles - 1) / 270 { // slightly too many files for sixteen commits
 		p := fmt.Sprintf("messages/%0240d", i)
 		tr.write(p, "")
 		paths = append(paths, p)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRunGathers checks that operations are collected before they are committed, and that git status does not have to
-// read files that had been unchanged for some time before the commit.
+// read files that were last changed some time before the commit.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Delay: 2 * restTime})
@@ -40,8 +40,8 @@ func TestRunGathers(t *testing.T) {
 	tr.sound()
 }
 
-// TestRunEnds checks that everything that is waiting is committed when Run ends, including edits that are not due
-// yet.
+// TestRunEnds checks that Run commits all waiting operations and edits before it ends, including edits that are not
+// due yet.
 func TestRunEnds(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})

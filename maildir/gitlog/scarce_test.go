@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestScarce checks that no matter how few file descriptors are available, a comparison with the index either finds
-// all changes or reports that it could not read the files. The limit applies to a whole process, so the test starts a
-// separate process.
+// TestScarce checks a comparison with the index if only a few file descriptors are available. The comparison must
+// either find all changes or report that it could not read the files. The limit applies to a whole process, so the
+// test starts a separate process.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

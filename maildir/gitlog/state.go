@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// State implements history.Log. It checks the repository, so that it reports an unfinished merge even if no operation
-// is waiting for it yet.
+// State implements history.Log. It checks the repository itself, so that it reports an unfinished merge even if no
+// operation is waiting yet.
 func (l *Log) State() history.State {
 	l.mu.Lock()
 	s := history.State{Mode: "committing", Pending: l.pending(), LastCommit: l.last, Import: l.imported()}
@@ -52,7 +52,7 @@ func (l *Log) standing() error {
 	return repo.staleLocks(at)
 }
 
-// modeOf returns the Mode and Reason of a history.State that has the given error.
+// modeOf returns the Mode and Reason of a history.State for the given error.
 func modeOf(err error) (mode, reason string) {
 	if h := holdOf(err); h != nil {
 		return h.mode, h.reason

@@ -71,9 +71,9 @@ func TestUnfinishedCommands(t *testing.T) {
 	}
 }
 
-// TestRebaseOfAMovedBranch checks what State suggests if a rebase fails because a commit was added to the branch
-// after the rebase had read it. State must not suggest aborting the rebase, because that would remove the commit from
-// the branch.
+// TestRebaseOfAMovedBranch checks the suggestion of State if a rebase fails because a commit was added to the branch
+// after the rebase had read the branch. State must not suggest aborting the rebase, because that would remove the
+// commit from the branch.
 func TestRebaseOfAMovedBranch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -97,8 +97,8 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
 }
 
-// TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between any two of our steps, as
-// soon as Git allows it.
+// TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between two of our steps, as soon
+// as Git allows it.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {

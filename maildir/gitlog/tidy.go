@@ -11,18 +11,18 @@ import (
 
 // Every commit adds loose objects and small packs, which slow down users' git commands and our own reads. Therefore,
 // when nothing has been committed for Config.Idle, we run `git repack --geometric=2 -d`. It packs all loose objects,
-// reachable or not, and removes only objects that the new pack contains. So it needs no lock, and commits by us or by
-// a user may run at the same time (git-repack(1)).
+// reachable or not, and removes only objects that the new pack contains. Therefore it needs no lock, and we or a user
+// can commit at the same time (git-repack(1)).
 //
 // If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
 // --changed-paths` records the paths that each commit touched, so that git log for a path has to read only a few
 // commits. Both commands use ownFolder as their repository.
 
 const (
-	packWeight = 50        // the number of loose objects that slow Git down as much as a pack does
+	packWeight = 50        // the number of loose objects that slow Git down as much as one pack
 	overdue    = 10        // if the count exceeds Config.Piled by this factor, Config.Idle is ignored
 	tidyRetry  = time.Hour // delay before a retry after a failure
-	leftover   = time.Hour // age at which a temporary file is no longer in use
+	leftover   = time.Hour // age at which a temporary file is assumed to be unused
 )
 
 // unpacked counts the objects written since the last repack. It is guarded by Log.mu.

@@ -30,8 +30,8 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter creates a few commits, some of them in packs, and unreachable objects, some of them in packs. It returns the
-// unreachable objects.
+// litter creates a few commits and some unreachable objects, and packs some of each. It returns the unreachable
+// objects.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
 	for i := range 4 {
@@ -176,13 +176,13 @@ func git() (string, error) { return "git", nil }
 // script writes an executable script.
 func (t *repoTree) script(file, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a process forked now would keep the script open for writing, so it could not be run
+	syscall.ForkLock.RLock() // a process forked now would keep the script open, so it could not be run
 	defer syscall.ForkLock.RUnlock()
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }
 
-// TestTidyObeysNobody checks that a repack runs no program from any configuration, and passes on none of the server's
-// environment variables.
+// TestTidyObeysNobody checks that a repack runs no program from any configuration, and does not pass on any of the
+// server's environment variables.
 func TestTidyObeysNobody(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Idle: -1, Piled: 1})
@@ -254,7 +254,7 @@ func TestTidyEnds(t *testing.T) {
 		pids, err = os.ReadFile(file)
 		return err == nil
 	}
-	const lowest = 20 - 19 // on the kernel's scale
+	const lowest = 20 - 19 // as the kernel reports it
 	tr.until("the program runs", func() bool { return read(program + ".pid") })
 	tr.until("it has the lowest priority", func() bool { // set after the program starts; its children inherit it
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
@@ -283,7 +283,7 @@ func TestTidyEnds(t *testing.T) {
 }
 
 // TestTidyTimes checks that a failure is reported once and not retried immediately, and that a busy tree is repacked
-// without waiting for an idle time.
+// even if it is never idle.
 func TestTidyTimes(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Idle: time.Minute, Piled: 100}

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// slack is the number of commits older than the query's Since that a walk reads before it stops. It is not 0
+	// slack is the number of commits older than the query's Since that a walk reads before it stops. It is not 0,
 	// because the clock may have been wrong when a commit was made.
 	slack = 100
 
@@ -115,7 +115,7 @@ type walk struct {
 	q    history.Query
 }
 
-// revision returns the parts of a commit that the query selects, or nil if there are none.
+// revision returns the parts of a commit that the query selects, or nil if it selects none.
 func (w *walk) revision(c *commit) (*history.Revision, error) {
 	author, _, _ := strings.Cut(c.author, " <")
 	r := &history.Revision{
@@ -215,8 +215,8 @@ func (g *gitProgram) patch(from, to, path string) (string, error) {
 	return string(text), err
 }
 
-// sides returns the names of the two trees to compare for the changes of a commit: its first parent, or the empty
-// tree, and the commit itself.
+// sides returns the names of the two trees whose comparison shows the changes of a commit. These are the first parent,
+// or the empty tree if there is none, and the commit itself.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()
@@ -301,7 +301,7 @@ func (c *commit) told() history.Commit {
 	return history.Commit{Hash: c.name.String(), At: c.made, Subject: oneLine(subject, subjectBytes)}
 }
 
-// commitAt finds the commit at a moment.
+// commitAt returns the commit that a moment refers to.
 func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 	if at.Commit != "" {
 		return r.commitNamed(at.Commit)
@@ -331,7 +331,7 @@ func (r *repository) commitAt(at history.Moment) (found *commit, err error) {
 	}
 }
 
-// commitNamed finds a commit by a prefix of its name.
+// commitNamed returns the commit whose name begins with a prefix.
 func (r *repository) commitNamed(name string) (*commit, error) {
 	found, err := r.resolve(name)
 	if err == nil {

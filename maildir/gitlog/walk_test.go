@@ -50,8 +50,8 @@ func (t *repoTree) walk(q history.Query) (all []string) {
 	return all
 }
 
-// TestWalk checks a walk over operations of one agent and of several agents, an operation that has not been committed
-// yet, edits, a user's commit and a merge.
+// TestWalk checks a walk over an agent's operations, an edit and a user's commit. One operation has not been committed
+// when the walk begins. It also checks a query for one operation.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Delay: time.Hour, Quiet: time.Hour})
@@ -82,8 +82,8 @@ project   [-> B: about], added .gitignore`)
 	tr.equal("m3", strings.Join(tr.walk(q), "\n"), "send A m3 [A -> B: about m3], added messages/m3.md")
 }
 
-// TestWalkMerge checks that the commits of both sides are listed once, and that the merge commit is listed only if it
-// differs from both of its parents.
+// TestWalkMerge checks that the commits on both sides of a merge are listed once, and that the merge commit is listed
+// only if it differs from both of its parents.
 func TestWalkMerge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -107,8 +107,8 @@ Person edit=false theirs, added theirs
 project   [-> B: about], added .gitignore`)
 }
 
-// TestRecordedOps checks that the message of a commit with several operations is parsed correctly, no matter what the
-// summaries contain.
+// TestRecordedOps checks that the message of a commit with several operations is parsed correctly, even if a summary
+// contains text that looks like a trailer.
 func TestRecordedOps(t *testing.T) {
 	t.Parallel()
 	want := []history.RecordedOp{
@@ -139,8 +139,8 @@ func TestRecordedOps(t *testing.T) {
 	}
 }
 
-// TestPatch checks that the patch for a change of one line is the same as in Git, and that there are no lines for
-// binary files.
+// TestPatch checks that the patch for a changed line is the same as in Git, and that the patch for a binary file
+// contains no lines.
 func TestPatch(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -169,7 +169,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// TestAsOf checks that the files of a folder are returned as of a given time, and as of a commit that is given by a
+// TestAsOf checks that AsOf returns the files of a folder at a given time, and at a commit that is specified by a
 // prefix of its name.
 func TestAsOf(t *testing.T) {
 	t.Parallel()
@@ -209,9 +209,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the time until the first entry is found at the end, in the middle and at the beginning of a
-// very long history with Git's commit graph. For comparison, it measures git log for the same path. It also measures
-// the creation of the commit graph.
+// BenchmarkWalk measures the time until the first entry is found. The entry is at the end, in the middle or at the
+// beginning of a very long history with Git's commit graph. For comparison, it measures git log for the same path. It
+// also measures the creation of the commit graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -304,8 +304,8 @@ func longHistoryID(i int) (day, id string) {
 	return at.Format("/2006/01/02/"), fmt.Sprintf("msg_%s_%016x", at.Format("20060102"), i)
 }
 
-// longHistory creates a repository with a commit for each of many messages between fifty agents. The first, the
-// middle and the last message each have a sender that sends no other message.
+// longHistory creates a repository that contains many messages between fifty agents, with one commit per message. The
+// senders of the first, the middle and the last message send no other messages.
 func longHistory(b *testing.B) (dir string) {
 	dir = b.TempDir()
 	c := exec.Command("git", "init", "-q", "-b", "main", dir)

@@ -6,9 +6,9 @@ import (
 )
 
 // loadWritten is used instead of loadOne for a path whose content an operation recorded. The commit contains that
-// content, even if the file on disk has changed. A later change by another program is a separate edit; the index
-// entry is written so that Git notices it. If another program has committed the path since then, our commit does not
-// change the path.
+// content, even if the file on disk has changed. A later change by another program is a separate edit, and the index
+// entry is written so that Git notices the change. If another program has committed the path since then, our commit
+// does not change the path.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]
@@ -77,10 +77,11 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 	return entry{Mode: p.modeOf(c, w.Stat), Hash: blobHash(w.Data)}, true, nil
 }
 
-// isStill reports whether the file at a change's path is still as the operation left it: unchanged, or removed. It
-// reads the file unless the stat data prove that the file is unchanged. The stat data include the ctime, because an
-// edit can set the mtime back. They prove nothing if ctime and mtime are equal: the rename into place set the ctime,
-// and an edit in the same clock tick would make both times equal. Any error is transient.
+// isStill reports whether the file at a change's path is still in the state in which the operation left it, which may
+// mean that the file does not exist. It reads the file unless the stat data prove that the file is unchanged. The stat
+// data include the ctime, because an edit can set the mtime back. They prove nothing if ctime and mtime are equal: the
+// rename into place set the ctime, and an edit in the same clock tick would make both times equal. Any error is
+// transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	c.gone = isGone(err)

@@ -123,8 +123,8 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr.equal("status", tr.git("status", "--porcelain"), "")
 }
 
-// TestEditWithItsTimeSetBack checks that the ctime reveals an edit that does not change the size and sets the mtime
-// back.
+// TestEditWithItsTimeSetBack checks that the server notices an edit by its ctime, even if the edit keeps the size and
+// sets the mtime back.
 func TestEditWithItsTimeSetBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -146,8 +146,9 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenTwice checks that if several operations write to a path, the commit of each contains the content that
-// this operation wrote. If the content is unknown, only the last operation's commit must contain the path.
+// TestWrittenTwice checks that if several operations write to a path, the commit of each operation contains the
+// content that this operation wrote. If the content is unknown, only the last operation's commit must contain the
+// path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -213,7 +214,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m3")
 	tr.equal("changes", tr.git("diff", "--name-status", "HEAD~3"), "")
 	tr.sound()
-	tr.write("status", "by hand\n") // a user commits this before the operation, and edits it after the operation
+	tr.write("status", "by hand\n") // a user commits this before the operation, and edits the file after it
 	tr.git("commit", "-qam", "mine")
 	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
 	tr.record(tr.deliver("m4", "status", "ready\n"))
@@ -234,8 +235,8 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenAfterARewrite checks that an operation is committed correctly if the history in which it was recorded no
-// longer exists.
+// TestWrittenAfterARewrite checks that an operation is committed correctly if the history has been rewritten since the
+// operation was recorded.
 func TestWrittenAfterARewrite(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

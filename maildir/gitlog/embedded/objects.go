@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// Hash is the name of an object. The zero Hash means that there is no object.
+// Hash is the name of an object. The zero Hash is used if there is no object.
 type Hash = plumbing.Hash
 
 // Errors from reading objects.
@@ -148,8 +148,8 @@ func (r *Repository) folder(h Hash) (map[string]Entry, error) {
 	return all, err
 }
 
-// At returns the entry at a path of a commit or a tree; path is "" for the root. The error wraps ErrNoObject if the
-// commit does not exist, but not if it has no entry at the path.
+// At returns the entry at a path of a commit or a tree; the path "" is the root. If the commit does not exist, the
+// error wraps ErrNoObject. If the commit has no entry at the path, At returns the zero Entry and no error.
 func (r *Repository) At(commit Hash, path string) (Entry, error) {
 	root, err := r.root(commit)
 	e := Entry{ModeTree, root}

@@ -11,7 +11,7 @@ import (
 
 // RefLock holds the locks of HEAD and of a branch. While they are held, Git commands wait or fail.
 type RefLock struct {
-	git          *os.Root // a root, so that nothing is created at the old path if .git is removed or moved
+	git          *os.Root // an os.Root, so that no file is created at the old path if .git is removed or moved
 	branch, line string
 	held         []string
 }
@@ -25,9 +25,9 @@ func (e *LockedError) Error() string { return "another program holds " + e.Name 
 // A killed process may leave it behind.
 const LockStage = "mailtree-ref"
 
-// Lock locks a branch and HEAD in order to move the branch to the commit to. The argument line is the new entry for
-// the reflogs. As with git update-ref, the lock file of the branch contains the new commit. The lock file of HEAD is
-// a hard link to the file headLock in .git. The error may be a *LockedError.
+// Lock locks a branch and HEAD, so that the branch can be moved. The argument to is the commit that the branch will
+// point to, and line is the new entry for the reflogs. As with git update-ref, the lock file of the branch contains
+// the new commit. The lock file of HEAD is a hard link to the file headLock in .git. The error may be a *LockedError.
 func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err error) {
 	l := &RefLock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
 	if l.git, err = os.OpenRoot(git); err != nil {

@@ -75,7 +75,7 @@ func (s *search) in(path string) *ignores {
 // ignoreFile returns the patterns in a folder's .gitignore.
 func (s *search) ignoreFile(dir string) []gitignore.Pattern {
 	data, _, err := s.w.Read(joined(dir, ignoreFile), maxIgnore)
-	if err != nil { // Git does not use such a file either
+	if err != nil { // like Git, ignore a .gitignore that cannot be read
 		return nil
 	}
 	return patterns(data, dir)

@@ -118,7 +118,7 @@ func (w *Writer) Commit(c NewCommit) error {
 
 // rewrite writes the tree objects of a folder and of the changed folders below it; was is the folder's previous tree
 // object. If the folder is empty after the changes, rewrite returns the zero Hash. A change replaces the file or
-// folder at its path, and any file at a path above.
+// folder at its path, and any file at a parent of its path.
 func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 	all, known := w.folders[was]
 	if !known {
@@ -194,7 +194,7 @@ func (w *Writer) Finish() (newest Hash, err error) {
 		hex := h.String()
 		from, to = append(from, name), append(to, "objects/"+hex[:2]+"/"+hex[2:])
 	}
-	if err := git.Sync(from); err != nil { // after a power failure, there must be no object without its content
+	if err := git.Sync(from); err != nil { // otherwise, a power failure could leave objects without their content
 		return Hash{}, err
 	}
 	for i, name := range to {
