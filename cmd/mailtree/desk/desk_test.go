@@ -24,7 +24,7 @@ type world struct {
 	list    List
 	threads map[string][]Message
 	calls   []string // the calls of Do and Undo
-	fails   error    // the result of Do
+	fails   error    // the error that Do returns
 	due     chan time.Time
 	now     time.Time
 }
@@ -101,7 +101,7 @@ func (w *world) message(id, head, body string, ago time.Duration) Message {
 	return m
 }
 
-// newWorld returns a world with the mail that docs/commands.md, "The screen", shows.
+// newWorld returns a world with the mail shown in the section "The screen" of docs/commands.md.
 func newWorld() *world {
 	w := &world{due: make(chan time.Time), now: time.Date(2026, 11, 28, 19, 0, 0, 0, time.UTC)}
 	stripe := w.row("stripe", "AmberFox", "May I rotate the Stripe key now?", "needs acknowledgement", time.Hour, "stripe-1")
@@ -154,8 +154,8 @@ func (w *world) open() *Desk {
 	return d
 }
 
-// play presses keys, separated by spaces, as slowly as a user does. Some words are not keys: "wait" lets a second
-// pass, "due" is the time at which an answer is sent, and "live" is a change by others.
+// play presses keys, separated by spaces, as slowly as a user does. Three words are not keys: "wait" lets one second
+// pass, "due" lets the time for canceling an answer run out, and "live" simulates a change by others.
 func (w *world) play(t *testing.T, d *Desk, keys string) {
 	t.Helper()
 	for _, key := range strings.Fields(keys) {
@@ -328,7 +328,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that an answer is not sent to a question that has been answered in another way in the meantime.
+// TestSettled checks that a pending answer is not sent if the question has been answered in another way in the
+// meantime.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()
