@@ -134,8 +134,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// setAside moves a repository away until the returned function is called. That function first moves away any repository
-// that was created in its place.
+// setAside moves a repository away. The returned function moves it back, after moving away any repository that was
+// created in its place.
 func setAside(b *testing.B, git string) (back func()) {
 	kept := filepath.Join(bulk.Dir(b), "git")
 	there := os.Rename(git, kept) == nil
@@ -161,7 +161,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range 8 {
 		clients = append(clients, bulk.Dial(b, server.addr))
 	}
-	highest, calls, rest := 0.0, 1000, 5*time.Second // rest gives the history time to commit
+	highest, calls, rest := 0.0, 1000, 5*time.Second // rest is long enough for the history to commit
 	if testing.Short() {
 		calls, rest = 20, 0
 	}

@@ -16,9 +16,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultClaims checks that exactly one agent gets a path that agents on three machines claim at the same time,
-// again and again. Meanwhile, the machines are killed and lose the shared repository, and one clock is an hour off.
-// In the end, the claim files on all machines show which agent won each path.
+// TestFaultClaims checks that exactly one agent gets a path if agents on three machines claim the path at the same
+// time. It repeats this contest many times. Meanwhile, the machines are killed and lose access to the shared
+// repository, and one clock is an hour off. In the end, the claim files on all machines show which agent won each path.
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -110,8 +110,8 @@ type claimer struct {
 	holder string // the agent that won the last contest, if this machine did not
 }
 
-// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed in the
-// meantime.
+// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed during the
+// call.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
 	ask := func() error {

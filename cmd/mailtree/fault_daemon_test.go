@@ -47,7 +47,7 @@ func newDaemon(t testing.TB, store string) *daemon {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
 				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
-					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // works across disks
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // mv works across file systems
 			}
 		}
 	})

@@ -125,7 +125,8 @@ func (p *gitPerson) movedBack() string {
 // back checks out the branch that the server commits to.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command that a lock prevents, about as fast as a user can. It also stops if round returns true.
+// insist repeats a command while Git refuses it because of a lock, about as fast as a user can. It also stops if round
+// returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {

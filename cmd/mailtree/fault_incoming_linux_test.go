@@ -163,7 +163,7 @@ func TestFaultIncoming(t *testing.T) {
 	}
 }
 
-// finish sends n large messages to ops at once, and counts the reply codes.
+// finish sends n large messages to ops concurrently, and counts the reply codes.
 func finish(t *testing.T, path string, n int) map[string]int {
 	t.Helper()
 	var mu sync.Mutex

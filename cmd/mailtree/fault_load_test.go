@@ -194,8 +194,8 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take removes the id of an unacknowledged message from an agent's list and returns it: a random message, or the one
-// that is probably being popped now.
+// take removes the id of an unacknowledged message from an agent's list and returns the id. It chooses a random
+// message, or the message that is probably being popped at the same time.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

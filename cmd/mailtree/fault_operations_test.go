@@ -81,7 +81,7 @@ func noMore(*peril, error) {}
 
 func fresh(*peril) {}
 
-// newcomer registers an agent without mail: the agent's folders are created with its first message.
+// newcomer registers an agent without mail. The agent's folders are created with its first message.
 func newcomer(r *peril) {
 	if err := r.register(); err != nil {
 		r.d.t.Fatal(err)

@@ -61,7 +61,7 @@ type sequence struct {
 	steps, kills int
 
 	mu      sync.Mutex
-	touched map[string]bool // ids of messages whose files the user has touched; "": of all messages
+	touched map[string]bool // ids of messages whose files the user has touched; the id "" means all messages
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {

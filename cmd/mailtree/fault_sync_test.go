@@ -26,7 +26,8 @@ import (
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
 
-// reach makes the bare repository recognizable to Git if now is set, and unrecognizable otherwise.
+// reach makes the bare repository reachable if now is set, and unreachable otherwise. Git does not recognize a
+// repository without HEAD.
 func (s *steps) reach(now bool) {
 	from, to := s.bare()+"/HEAD", s.bare()+"/away"
 	if now {

@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in
-// the project given by the flags, if any. If no server is running, askAndShow starts one in the background. It
-// creates the store only for a verb that creates something.
+// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in the
+// project given by the flags, if any. If no server is running, askAndShow starts one in the background. It does not
+// create a store unless the verb creates something.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -143,7 +143,7 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sayNeeded prints a remark if the server's settings still refer to the deleted mailbox.
+// sayNeeded prints a remark if the server's settings still refer to a deleted mailbox.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
 	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // ignore this error

@@ -58,7 +58,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
 		return err
 	}
-	for range 20 { // a commit in progress may still add files to it
+	for range 20 { // a commit in progress may still add files to the folder
 		if err = os.RemoveAll(aside); err == nil {
 			break
 		}

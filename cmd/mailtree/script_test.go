@@ -357,8 +357,8 @@ func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// cmdBridges implements `bridges N FILE`. It runs N bridges at once, each with the file as its input, and prints their
-// output.
+// cmdBridges implements `bridges N FILE`. It runs N bridges concurrently, each with the file as its input, and prints
+// their output.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)

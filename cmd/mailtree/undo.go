@@ -83,7 +83,7 @@ func (p *program) askUndoing(ctx context.Context, d *deskWork, verb, done string
 	})
 }
 
-// showUndone prints what was undone or redone, and what the same command would undo or redo next.
+// showUndone prints what was undone or redone, and the operation that the same command would undo or redo next.
 func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	showOneUndone(d, how, a)
 	for i := range a.Also {
@@ -121,14 +121,14 @@ func (d *deskWork) tellQueued(slugs []string, how string) {
 	}
 }
 
-// tellOutside prints the recipients at other domains, whose copies cannot be recalled.
+// tellOutside prints the recipients at other domains. Their copies cannot be recalled.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s was already sent to %s and cannot be recalled\n", what, listNames(addresses))
 	}
 }
 
-// doings maps the verbs that can be undone to their gerunds.
+// doings maps the verbs of operations that can be undone to their gerunds.
 var doings = map[string]string{
 	"send":              "sending",
 	"reply":             "sending reply",

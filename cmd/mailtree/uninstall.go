@@ -60,7 +60,7 @@ type uninstall struct {
 	p      *program
 	dry    bool
 	screen *cli.Screen
-	found  bool     // something was removed, or would be
+	found  bool     // something was removed, or would be removed without --dry-run
 	shown  []string // changes that a dry run has printed
 	failed bool
 }
@@ -186,7 +186,7 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // if systemd is not running
+	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // in case systemd is not running
 	u.remove(s.Path, os.Remove)
 }
 
@@ -314,7 +314,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 		}
 		hooks, err := guard.Find(ctx, at)
 		if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrNotFound) || err == nil && len(hooks) == 0 {
-			continue // not a working tree, or not guarded
+			continue // the folder is not in a working tree, or is not guarded
 		}
 		if guard.NoGit(err) {
 			if top, _ := repo.WorkTree(dir); top != "" {
@@ -378,7 +378,7 @@ func (u *uninstall) lists() {
 	}
 }
 
-// tellRest lists what the command keeps, and what it cannot find.
+// tellRest lists what the command does not remove and what it cannot find.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))

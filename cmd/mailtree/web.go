@@ -19,7 +19,7 @@ import (
 type web struct {
 	cfg  *config
 	log  *slog.Logger
-	open string // a sentence if every OS user of this machine may use the port; otherwise ""
+	open string // a sentence if every OS user of this machine may use the port; "" otherwise
 
 	mu    sync.Mutex
 	ln    net.Listener       // nil: the server is not listening

@@ -47,7 +47,7 @@ var update = flag.Bool("update", false, "rewrite the answers in the wire transcr
 
 const transcripts = "../../fixtures/wire"
 
-// wire is a way to reach a server's toolsets.
+// wire is a transport over which clients reach a server's toolsets.
 type wire interface {
 	// dial connects a caller to a toolset. The connection ends with the test, or when the peer is closed.
 	dial(d *daemon, toolset string, who caller) (peer, error)
@@ -66,7 +66,8 @@ type peer interface {
 	close() error
 }
 
-// wires lists all wires. Each transcript is replayed on every wire. With -update, the first wire writes the transcript.
+// wires lists all transports. Each transcript is replayed over every transport. With -update, the first transport
+// writes the transcript.
 var wires = []struct {
 	name string
 	wire
@@ -256,7 +257,7 @@ func begin(p peer) error {
 var (
 	changing = regexp.MustCompile(`\b\d{4}/\d\d/\d\d/|msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
 		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
-	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // created while the calls continue
+	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // the commits may be created at any time
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // equivalent JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
