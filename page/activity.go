@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// operation is one line of the activity.
+// operation is one line in the activity view.
 type operation struct {
 	At        time.Time
 	Who, What string // Who is "" if unknown
@@ -68,8 +68,8 @@ func (v *view) days(rows []operation) (all []dayShown) {
 	return all
 }
 
-// activityRows is the number of operations on one page of the activity. The page reads activityRead changes at a time,
-// up to activityReads times.
+// activityRows is the number of operations on one page of the activity view. The view reads activityRead changes at a
+// time, up to activityReads times.
 const (
 	activityRows  = 100
 	activityRead  = 1000
@@ -79,7 +79,7 @@ const (
 // activityAgents is the number of agents that the reader can choose from.
 const activityAgents = 30
 
-// told contains the verb to show for each kind of change that an operation causes.
+// told maps each kind of change to the verb that the activity view shows.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindAck:       {index.Added: "acknowledged"},
@@ -121,8 +121,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents returns the names of the most recently active agents and, unless it is "", the name also. They are
-// sorted.
+// activeAgents returns the sorted names of the most recently active agents. If also is not "", the result includes it.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -144,15 +143,15 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 type activityReading struct {
 	*view
 	shown  activityShown
-	held   map[string]claim.Row // by claim file
+	held   map[string]claim.Row // claims, keyed by file
 	before int64                // sequence number of the last change that was read; 0 if none has been read
 	over   bool                 // there is nothing left to read, or the page is full
 
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies an effect of an operation: the change op (index.Added, index.Changed or index.Removed) to the file
-// of the message id.
+// deed identifies the effect of an operation on a message's file. The field id is the message's id, and op is
+// index.Added, index.Changed or index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
@@ -260,7 +259,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // until now the message's sender, who may not have made the change
+			c.Agent = "" // c.Agent was the message's sender, who may not have made the change
 		}
 	}
 	file := c.Path

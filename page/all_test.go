@@ -128,9 +128,9 @@ func (s *site) second() *maildir.Project {
 	return front
 }
 
-// TestAllDone checks that rows from several projects can be marked as done at once, and that one click undoes that. A
-// thread that asks for an answer must not change. Each kind of diagnostic must have one line for all projects, and
-// one click must dismiss all diagnostics.
+// TestAllDone checks that rows from several projects can be marked as done together, and that one click undoes the
+// action. A thread that asks for an answer must not change. Each kind of diagnostic must have one line for all
+// projects, and one click must dismiss all diagnostics.
 func TestAllDone(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()

@@ -21,7 +21,7 @@ type filesShown struct {
 	Ended []endedShown    // most recent first
 }
 
-// filesMost is the maximum number of files in one view.
+// filesMost is the maximum number of files that one view shows.
 const filesMost = 1000
 
 // heldShown is a view combined with one claim on one of its files.

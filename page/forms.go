@@ -265,8 +265,8 @@ func (v *view) done(what, of string) *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message, even of an undone message if its content was kept. Otherwise, it
-// returns "".
+// subjectOf returns the subject of a message, or "" if the message is unknown. It also finds an undone message whose
+// content was kept.
 func (v *view) subjectOf(id string) string {
 	each, err := v.byProject([]string{id})
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 	"mailtree/maildir/media"
 )
 
-// Config says which mail is shown, and to which users. Store is required.
+// Config specifies which mail the page shows, and to which users. Store is required.
 type Config struct {
 	Store   *maildir.Store
 	Person  string             // the user shown without a session; if "", no inbox is shown without one
@@ -55,7 +55,7 @@ type Page struct {
 	cfg Config
 	key []byte // signs the sessions
 	mux *http.ServeMux
-	// patterns are the patterns of mux, except the home page's and the one for unknown paths.
+	// patterns are the patterns of mux, except the patterns for the home page and for unknown paths.
 	patterns []string
 
 	forms forms
@@ -354,7 +354,7 @@ func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 // at returns the URL of a view of the current project, or of all projects.
 func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
-// inProject returns the URL of a view of a project, or of all projects if slug is "".
+// inProject returns the URL of a view of a project, or of a view of all projects if slug is "".
 func inProject(slug string, elements ...string) string {
 	path := "/"
 	if slug != "" {

@@ -137,8 +137,8 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 // errNoWrite is the error for a form that was not sent from a view in a session.
 var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
-// ownOrigin reports whether a form comes from a page at exactly this host and port, as far as the browser reports
-// that. Another port belongs to another program.
+// ownOrigin reports whether a form comes from a page at exactly this host and port. Another port belongs to another
+// program. If the browser does not report the form's origin, ownOrigin returns true.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

@@ -238,8 +238,8 @@ func (t *threadShown) unread() (ids []string) {
 }
 
 // openPage is like threadPage. If the user is opening the view, it also marks the messages on the page as read, and
-// returns the ids of those that were unread. The page and the view's state are then read again. Otherwise, the stream
-// would report these marks as a change, and the browser would load the view a second time.
+// returns the ids of the messages that were unread. The page and the view's state are then read again. Otherwise, the
+// stream would report these marks as a change, and the browser would load the view a second time.
 func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error) {
 	page, err = v.threadPage()
 	if err != nil || page.Note != nil || !v.opens() { // with a note, the browser is redirected

@@ -99,7 +99,7 @@ func (v *view) Verified(m index.MessageRow) string {
 // Left returns the time left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago t was, as a number and the letter of a unit.
+// Age returns how long ago t was, as a number followed by a unit, such as "5m".
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -115,7 +115,7 @@ func (v *view) Age(t time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Ago returns how long ago t was, as a phrase: "now", or such as "5m ago".
+// Ago returns how long ago t was, as a phrase such as "now" or "5m ago".
 func (v *view) Ago(t time.Time) string {
 	if age := v.Age(t); age != "" && age != justNow {
 		return age + " ago"

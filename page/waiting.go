@@ -89,7 +89,7 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // number of prompts and threads, listed or not; excludes a thread that stays because it is being read
+	Count     int // total number of prompts and threads; excludes a thread that stays only while it is being read
 }
 
 // rowShown is one thread in the list.
@@ -226,7 +226,7 @@ func (v *view) opening(r *rowShown) string {
 	return strings.TrimSuffix(at+"?"+q.Encode(), "?") + "#" + r.Message
 }
 
-// row returns the row that a thread has in a group of the list.
+// row returns the row for a thread in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
 	r.Link, r.Outside = v.opening(&r), slices.ContainsFunc(t.People, v.Outside)
@@ -287,8 +287,8 @@ func (v *view) layInbox() error {
 	return nil
 }
 
-// myInbox returns a page of the user's inbox. If the user has not written anything yet, the page is empty, because the
-// user is not an agent of the project until then.
+// myInbox returns a page of the user's inbox. If the user has not written anything yet, the user is not an agent of the
+// project, and the page is empty.
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
@@ -356,7 +356,7 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 	return v.saidAt(v.at(), "Dismissed. A problem that happens again is shown again."), nil
 }
 
-// These errors mean that a thread asks the user for something, so the user cannot be done with it. If the error is
+// These errors mean that a thread asks the user for something, so the user cannot mark it as done. If the error is
 // errAsksThere, other threads may already have been marked as read.
 var (
 	errAsks      = errors.New("the thread asks for an answer")
@@ -393,8 +393,8 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
-// before returns the parameters of the list next to the view that contained the form. They are empty if that list is
-// the one of the project, and if the view is unknown or belongs to another project.
+// before returns the parameters of the list next to the view that contained the form. They are empty if the list is the
+// project's list of waiting items, if the view is unknown, or if the view belongs to another project.
 func (v *view) before() url.Values {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host {
