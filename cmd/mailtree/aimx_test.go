@@ -45,7 +45,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// prepare creates the program and the folder.
+// prepare creates the server's folder and its copy of the program.
 func (o *office) prepare() {
 	o.t.Helper()
 	o.dir = guesttest.Dir(o.t)
@@ -105,7 +105,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // one call at a time, because the bridge waits for answers for only two seconds
+			if err != nil { // send one call at a time, because the bridge waits only two seconds for an answer
 				return err
 			}
 			texts = append(texts, text)

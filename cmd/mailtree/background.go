@@ -28,7 +28,7 @@ import (
 // See docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// dialServer connects to the store's server, and never starts one. If no server is running, the error wraps
+// dialServer connects to the store's server, but never starts one. If no server is running, the error wraps
 // fs.ErrNotExist or ECONNREFUSED.
 func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 	return socket.Dial(ctx, storedir.SocketPath(c.Store))
@@ -112,8 +112,8 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 }
 
 // spawn starts `mailtree serve --background` in its own session, with this program's settings instead of the folder's
-// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains what the
-// server printed.
+// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains the
+// server's output.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {

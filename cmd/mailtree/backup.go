@@ -189,7 +189,7 @@ func earlierStores(store string) []string {
 	return dirs
 }
 
-// tellRestored prints what was restored, and any follow-up work for the user.
+// tellRestored prints a summary of the restored data, and any follow-up work for the user.
 func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s, as of %s",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}

@@ -52,7 +52,7 @@ func (d *doctor) clients(ctx context.Context) {
 	}
 }
 
-// clientCheck is the check of one client.
+// clientCheck checks one client.
 type clientCheck struct {
 	d      *doctor
 	client clients.Client
@@ -220,7 +220,7 @@ func (k *clientCheck) lastHeard() (last time.Time) {
 	return last
 }
 
-// ago formats the time since t for people.
+// ago formats the time since t for users.
 func ago(t time.Time) string {
 	if d := time.Since(t); d >= time.Minute {
 		return format.TimeLeft(d) + " ago"

@@ -68,7 +68,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error for a command without --project whose folder is in no project.
+// errNoProject is the error for a command without --project that runs in a folder outside all projects.
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
@@ -81,9 +81,9 @@ const (
 )
 
 // atDesk calls do with a client of the server and the project. If the command acts as the user's agent, do also
-// receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list,
-// but do always receives full ids. Without --project, atDesk uses the project of the list if an id is a row number, and
-// this folder's project otherwise. If this folder is in no project, the error wraps errNoProject.
+// receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list. In
+// either case, do receives the full ids. Without --project, atDesk uses the project of the list if an id is a row
+// number, and this folder's project otherwise. If this folder is in no project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -171,7 +171,7 @@ func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	return " --project " + slug
 }
 
-// undoing returns the command that undoes what this command has done.
+// undoing returns the command line that undoes this command's action.
 func (d *deskWork) undoing() string { return "mailtree undo" + d.at }
 
 // projectKey returns the key that identifies a project to the server. If given is "", it returns the key for this

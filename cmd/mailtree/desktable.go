@@ -355,7 +355,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar describes the last action of a recipient on a message, such as "acknowledged".
+// howFar describes a recipient's last action on a message, such as "acknowledged".
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

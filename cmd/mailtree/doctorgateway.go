@@ -19,7 +19,7 @@ import (
 )
 
 // gateway reports problems that keep mail from other domains from arriving, or that make other servers distrust our
-// mail. It checks doctor's own settings, not those of a running server.
+// mail. It checks doctor's own settings, not the settings of a running server.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {

@@ -30,7 +30,7 @@ type crossing struct {
 	asked map[string]crossed // all messages, by body
 }
 
-// crossed is a message from an agent of one project to agents of the other one.
+// crossed is a message from an agent of one project to agents of the other project.
 type crossed struct {
 	message
 	target string // key of the other project

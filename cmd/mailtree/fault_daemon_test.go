@@ -32,8 +32,8 @@ type daemon struct {
 	url     string
 	client  *http.Client
 	starts  int
-	slowest time.Duration // the slowest start
-	busiest time.Duration // the most processor time that a start used
+	slowest time.Duration // the duration of the slowest start
+	busiest time.Duration // the maximum processor time of a start
 }
 
 // newDaemon returns a daemon that is not running yet. The test's cleanup kills any server that is still running.

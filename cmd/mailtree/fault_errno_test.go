@@ -31,7 +31,7 @@ var errnos = []syscall.Errno{
 
 // TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
 // the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is there. A refusal says nothing about files that could not be read. The answers
+// that the server reported as done is on disk. A refusal says nothing about files that could not be read. The answers
 // list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never granted
 // an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
@@ -139,8 +139,9 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail returns shots for a call. In the long form, there is one for each errno. Otherwise, and for commits, there is
-// only one, and the test cycles through the errnos. Only calls that change something can fail because of a full disk.
+// fail returns shots for a call. In the long form, there is one shot for each errno. Otherwise, and for commits, there
+// is only one shot, and the test cycles through the errnos. Only calls that change something can fail because of a full
+// disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {

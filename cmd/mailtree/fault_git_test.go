@@ -107,8 +107,9 @@ func (p *gitPerson) stash(text string) {
 	}, "stash", "pop", "-q")
 }
 
-// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. stash
-// and revert --abort may do that, because they reset to the HEAD that they read before they acquired the lock.
+// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. `git
+// stash` and `git revert --abort` may cause such a reset, because they reset to the HEAD that they read before they
+// acquired the lock.
 func (p *gitPerson) movedBack() string {
 	log, err := os.ReadFile(filepath.Join(p.dir, ".git/logs/refs/heads", p.branch))
 	if err != nil {

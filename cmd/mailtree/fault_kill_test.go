@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill checks that nothing is lost if the server is killed at random moments under load, again and again.
-// After each start, everything that the server reported as done is there, and the start takes less than two seconds
-// of processor time. At the end, every invariant holds, and each message was popped once.
+// TestFaultKill checks that nothing is lost if the server is repeatedly killed at random moments under load. After each
+// start, everything that the server reported as done is on disk, and the start takes less than two seconds of processor
+// time. At the end, every invariant holds, and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)

@@ -22,7 +22,7 @@ import (
 )
 
 // maxResident is the maximum memory, in bytes, that the server may use regardless of the requests that it gets. The
-// limit is higher with the race detector, which needs memory of its own.
+// limit is higher with the race detector, which needs additional memory.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
 // TestFaultMemory checks that the server uses little memory while many clients request large mail at the same time, in

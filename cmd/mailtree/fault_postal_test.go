@@ -135,7 +135,7 @@ func (p *post) settle(agent string) (silent int) {
 	return silent
 }
 
-// check compares everything with the store once all inboxes are settled.
+// check compares the answered sends and pops with the store, once all inboxes are settled.
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {

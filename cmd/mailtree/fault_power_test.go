@@ -19,10 +19,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss checks that nothing is lost if the power fails under load. It copies the file that backs a
-// mounted ext4 file system. The copy has the content that a disk would have at that moment. The test mounts the copy,
-// which replays its journal, and starts a server on it. Everything that the server reported as done before the copy
-// began is there, nothing is incomplete, the repository is sound, and the index can be reconciled.
+// TestFaultPowerLoss checks that nothing is lost if the power fails under load. It copies the file that backs a mounted
+// ext4 file system. The copy has the content that a disk would have at that moment. The test mounts the copy, which
+// replays its journal, and starts a server on it. Everything that the server reported as done before the copy began is
+// in the store, nothing is incomplete, the repository is sound, and the index can be reconciled.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -136,7 +136,7 @@ func TestFaultPowerSync(t *testing.T) {
 		at += extent(5, 1)
 		for _, names := range []bool{false, true} {
 			s.n++
-			_, _ = d.verb("sync", "project", faultKey) // this sync fails; pushed waits for that
+			_, _ = d.verb("sync", "project", faultKey) // this sync fails, and pushed waits for the failure
 			pushed(s)
 			_, err := d.verb("hold", "at", strconv.Itoa(at))
 			s.must(err)
@@ -231,9 +231,9 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk as it is at one moment, and returns the ledger of the calls that had been answered by
-// then. The server is paused in the meantime, so that the kernel writes little. If two reads are equal, nothing was
-// written between them.
+// cutPower copies the disk as it is at one moment, and returns a ledger of the calls that were answered before. The
+// server is paused during the copy, so that the kernel writes little. If two reads are equal, nothing was written
+// between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()

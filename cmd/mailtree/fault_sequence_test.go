@@ -114,7 +114,7 @@ func (s *sequence) round(round uint64, n int) {
 				if actor == 2 {
 					s.editSomething(r)
 				} else if s.callSomething(r) != nil {
-					return // the server is dead
+					return // the server has exited
 				}
 			}
 		})
@@ -161,7 +161,8 @@ func (s *sequence) quiet() {
 	}
 }
 
-// committed waits until the history contains everything, including what a server finds when it starts after a kill.
+// committed waits until the history contains everything, including the changes that a server finds when it starts after
+// a kill.
 func (s *sequence) committed() {
 	s.d.t.Helper()
 	tree := s.d.tree()

@@ -125,7 +125,7 @@ func (op *stepped) run(t *testing.T) {
 	if op.stride() > 1 { // fewer steps are tried
 		least = 1
 	}
-	if absent < least || whole < 2 { // the last try, which the server survives, is always whole
+	if absent < least || whole < 2 { // the last try, which the server survives, is always complete
 		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
 	}
 	s.finish()
@@ -374,7 +374,7 @@ func (s *steps) claimText() string {
 	return ""
 }
 
-// lookClaim returns 0 for the old claim, and 1 for a new one that is not released. Anything else is incomplete.
+// lookClaim returns 0 for the old claim, and 1 for a new claim that is not released. Anything else is incomplete.
 func lookClaim(s *steps) int {
 	switch now := s.claimText(); {
 	case now == s.old:

@@ -92,9 +92,10 @@ func lookSynced(s *steps) int {
 	return n
 }
 
-// TestFaultSync checks that no mail is lost while three machines write to each other. Again and again, they are
-// killed and lose the shared repository, and on one of them a user commits and rebases. At the end, each message is
-// in its recipient's inbox, all machines have the same files, including the user's, and every store is sound.
+// TestFaultSync checks that no mail is lost while three machines write to each other. The machines are repeatedly
+// killed and lose access to the shared repository, and a user commits and rebases on one of them. At the end, each
+// message is in its recipient's inbox, all machines have the same files, including the user's, and every store is
+// sound.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -242,8 +243,8 @@ type sharing struct {
 	messages int
 }
 
-// send makes clients send messages, alternating between the two other machines, while the server is killed again and
-// again. A message without an answer is sent again with its key.
+// send makes clients send messages, alternating between the two other machines, while the server is repeatedly killed.
+// A message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int

@@ -33,7 +33,7 @@ type healthReport struct {
 	Unread     int             `json:"unread"`
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
-	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change seen but not yet indexed
+	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change that is not indexed yet
 	LastCommit string          `json:"last_commit"`             // the time; "" if there was no commit since the start
 	BadFiles   []problem       `json:"problem_files,omitempty"` // up to maxWaiting of the invalid files that Problems counts
 	Detail     []projectHealth `json:"detail"`

@@ -276,7 +276,7 @@ func (p *program) answerHook(e event.Event, a event.Answer) error {
 	return &exitError{code: exit}
 }
 
-// variable returns an environment variable, or "".
+// variable returns the value of an environment variable, or "" if it is not set.
 func (p *program) variable(name string) string {
 	v, _ := lookup(p.env, name)
 	return v

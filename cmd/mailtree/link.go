@@ -175,8 +175,8 @@ func (p *program) because(m storedir.Meaning) string {
 	return ""
 }
 
-// movedHere returns the paths of the projects whose folder is gone and whose repository had the same first commit as
-// the repository in dir. It runs Git only if at least one project's folder is gone.
+// movedHere returns the paths of projects whose folder is gone. It includes only projects whose repository had the same
+// first commit as the repository in dir. It runs Git only if at least one project's folder is gone.
 func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	known, err := folders.Open(p.cfg.Store).Load()
 	if err != nil {

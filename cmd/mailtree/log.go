@@ -141,7 +141,8 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// undoneDeed returns what an operation undid or redid, such as "archiving", or "" for any other operation.
+// undoneDeed returns the kind of operation that an undo or a redo applied to, such as "archiving". It returns "" for
+// any other operation.
 func undoneDeed(verb string) string {
 	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
 		if of, found := strings.CutPrefix(verb, prefix); found {

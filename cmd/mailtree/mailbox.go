@@ -112,7 +112,8 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	}
 }
 
-// ownerName returns the name of the OS user uid, the number if there is no name, or "nobody" if uid is negative.
+// ownerName returns the name of the OS user with the given uid. It returns the uid as text if there is no name, and
+// "nobody" if uid is negative.
 func ownerName(uid int) string {
 	if uid < 0 {
 		return "nobody"

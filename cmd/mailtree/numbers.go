@@ -53,7 +53,7 @@ type lastList struct {
 
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
 
-	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
+	Next nextPage `json:"next,omitzero"` // where the list that was shown last continues
 }
 
 // projectOf returns the project of the row at a zero-based index.
@@ -171,8 +171,8 @@ func (p *program) listFile() string {
 }
 
 // number returns the names of the given messages in a list: row numbers if there is a terminal, and short ids
-// otherwise. The numbers continue after those of the previous call in the same command. In a list of threads, threads
-// contains the thread of each message.
+// otherwise. The numbers continue after the numbers of the previous call in the same command. In a list of threads,
+// threads contains the thread of each message.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -194,7 +194,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 
 // letter returns the names for these messages of a thread: the number of the thread's row in the last list, followed by
 // letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
-// letters continue after those of the previous call in the same command.
+// letters continue after the letters of the previous call in the same command.
 func (d *deskWork) letter(given, thread string, ids []string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -371,7 +371,7 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, how to undo the last action, and what is waiting next.
+// tellNext prints did, the command that undoes the last action, and the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
@@ -410,8 +410,8 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks the server what is waiting for the user, who may not be an agent of the project yet. If d has no
-// project, it asks for all projects. If all is set, the answer lists all threads.
+// waitsOf asks the server for the items that are waiting for the user. The user need not be an agent of the project
+// yet. If d has no project, it asks for all projects. If all is set, the answer lists all threads.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {

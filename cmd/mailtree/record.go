@@ -120,7 +120,7 @@ func catchUpCommand(p *program) *cobra.Command {
 	return c
 }
 
-// catchUpOf asks the server what happened since a time or, if the time is zero, since the user last looked.
+// catchUpOf asks the server for the events since a time or, if the time is zero, since the user last looked.
 func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, answer any) error {
 	me, err := p.me()
 	if err != nil {

@@ -85,7 +85,7 @@ func (p *program) noProject(key string) error {
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
-// countProject counts what a project's removal will delete.
+// countProject counts the items that a project's removal will delete.
 func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
 	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
 	if _, err := t.Stat(format.MessagesDir); err == nil {

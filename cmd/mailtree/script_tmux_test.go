@@ -76,7 +76,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	shell.Resize(80, 60)
 	shell.Type("clear; " + args[0])
-	shell.Press("Enter") // once: a second one while the command runs would leave two prompts on one line
+	shell.Press("Enter") // only once: another Enter while the command runs would leave two prompts on one line
 	shell.Await(args[1])
 	shell.AwaitLast("ready>")
 	show(ts, shell.Text())

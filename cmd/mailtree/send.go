@@ -254,7 +254,7 @@ func maybeText(err error, to []string) error {
 	return fmt.Errorf("%w If %s is the text, pass it with -m", err, last)
 }
 
-// ids returns a list with the id, or an empty list for "".
+// ids returns a list that contains the id, or an empty list if the id is "".
 func ids(id string) []string {
 	if id == "" {
 		return nil

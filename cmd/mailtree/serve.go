@@ -333,7 +333,7 @@ func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err e
 	return a, err
 }
 
-// serves reports whether a server of the store answers.
+// serves reports whether the store's server accepts connections.
 func serves(ctx context.Context, cfg *config) bool {
 	c, err := cfg.dialServer(ctx)
 	if err == nil {
@@ -356,8 +356,8 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part may hang, such
-// as a hook that is waiting for an unresponsive disk. It then keeps its resources until the process ends.
+// awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part such as a hook
+// may hang because of an unresponsive disk. It then keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -385,7 +385,7 @@ func (a *app) awaitParts(parts []part) {
 const acceptTime = 10 * time.Millisecond
 
 // endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no
-// socket is open. Otherwise, an open socket would accept connections that are meant for the next server on this port.
+// socket is open. An open socket would accept connections that are meant for the next server on this port.
 func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	for _, l := range a.sockets {
 		l.Withdraw()

@@ -240,7 +240,7 @@ func (p *program) namedStore() string {
 	return p.cfg.Store
 }
 
-// done returns lines that say what was changed.
+// done returns lines that describe a completed change.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
 		return []string{"removed " + c.File() + ", which contained nothing else"}
@@ -502,7 +502,7 @@ func (p *program) listClients(ctx context.Context, at clients.Site) error {
 	})
 }
 
-// sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the
+// sameFile reports whether two paths refer to the same file. In the home folder, some of a client's files are both the
 // user's and the project's.
 func sameFile(a, b string) bool {
 	if a == b {

@@ -71,7 +71,7 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 }
 
 // hello returns a description of this process for the server, which includes the process's folder. It returns an error
-// if the system does not provide them.
+// if the system does not provide this information.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {

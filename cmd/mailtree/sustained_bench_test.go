@@ -27,7 +27,7 @@ type benchServer struct {
 	addr  string
 	store string
 	pid   int
-	took  time.Duration // the time until it answered
+	took  time.Duration // the time from the start until the server's first answer
 	cmd   *exec.Cmd
 }
 

@@ -28,7 +28,7 @@ func TestUpgrade(t *testing.T) {
 }
 
 // TestUpgradeBack checks a downgrade: an older version either refuses to start on a store that this version has
-// written, or keeps everything that was reported as done. When this version runs again, it also has everything.
+// written, or keeps everything that was reported as done. When this version runs again, nothing may be missing.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)

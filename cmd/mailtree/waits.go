@@ -49,9 +49,9 @@ func (f *waitsFlags) most() (int, error) {
 	return 0, fmt.Errorf("--rows is %s, but must be a positive number or all", format.Quote(f.rows))
 }
 
-// showWaits runs `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and
-// the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
-// projects, and how to create one for the code base.
+// showWaits runs `mailtree` without arguments. It prints the items that are waiting for the user in this folder's
+// project, and the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints
+// the list of projects, and the command that creates one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	ctx := c.Context()
 	most, err := f.most()
@@ -85,8 +85,8 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of what is waiting, with at most the given number of rows, and the line in since. If
-// most is 0, it prints as many rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
+// printWaits prints the list of waiting items, with at most the given number of rows, and the line in since. If most is
+// 0, it prints as many rows as fit the terminal. If most is -1 or there is no terminal, it prints all rows.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
@@ -302,7 +302,7 @@ func urgency(s *cli.Screen, importance string) string {
 const peopleColumns = 17
 
 // people formats names, preceded by to, such as "to GreenCastle, BlueLake". It returns "" if there are no names. On a
-// terminal, if the names need more than peopleColumns, it returns the first name and the number of the others.
+// terminal, if the names need more than peopleColumns, it returns the first name and the number of remaining names.
 func (d *deskWork) people(to string, names []string) string {
 	if len(names) == 0 { // a notice, or a message with only blind copies
 		return ""
@@ -352,8 +352,8 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 	return lines
 }
 
-// stuckLines returns a line for the agents that were stopped by claims, and one for those that cannot be woken. If
-// actions is true, each line ends with commands.
+// stuckLines returns a line for the agents that were stopped by claims, and a line for the agents that cannot be woken.
+// If actions is true, each line ends with commands.
 func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, actions bool) (lines []string) {
 	act := func(project, commands string) string {
 		if !actions {

@@ -54,8 +54,8 @@ type watching struct {
 	lines  bool
 }
 
-// follow asks one server after another to run a verb that answers with JSON lines, until ctx ends, and passes every
-// line to each. It returns errors from each, program.dial and cli.Client.Stream.
+// follow runs a verb that answers with JSON lines, until ctx ends, and passes each line to each. When a server exits,
+// follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {

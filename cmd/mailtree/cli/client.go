@@ -83,7 +83,7 @@ func lost(err error) error {
 
 // Refusal is the server's refusal of a request.
 type Refusal struct {
-	Text string // a sentence
+	Text string // a sentence for the user
 	Code string // as in tool.Refusal; "" if there is none
 }
 
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. Call describes
-// answer and the errors.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. The parameter answer
+// and the errors are as described for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {

@@ -1,5 +1,5 @@
-// Package cli contains what users' commands share: a client for the store's server, and the screen that commands print
-// on.
+// Package cli contains the parts that all user commands share: a client for the store's server, and the screen that
+// commands print on.
 //
 // Commands reach the server in only one way: over HTTP on its socket (mcp/peer.go). They call tools and read resources,
 // and use the socket's verbs for everything else. They receive the same answers as MCP clients, so --json prints a

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is what commands print to. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
-// Otherwise the text is plain and complete.
+// Screen is the destination that commands print to. On a terminal, tables fit the width, new items are bold, and Paged
+// uses a pager. Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
 	Width int // the terminal's width in columns; 0: not a terminal

@@ -23,7 +23,7 @@ type Terminal struct {
 	In, Out *os.File
 
 	before  *term.State
-	shown   []string // what the screen shows
+	shown   []string // the lines on the screen
 	pasting bool
 	partial string // the beginning of a sequence or character, the rest of which has not been read yet
 }

@@ -1,10 +1,10 @@
-// Package desk implements the screen of `mailtree desk`: a list of what is waiting for the user, next to the open
-// thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
+// Package desk implements the screen of `mailtree desk`: a list of the items that are waiting for the user, next to the
+// open thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
 // it.
 //
 // A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done
-// marks only messages whose end has been on the screen. After a message appears that the user did not open, these
-// keys do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
+// marks only messages whose end has been on the screen. After a message appears that the user did not open, these keys
+// do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
 package desk
 
 import (
@@ -31,7 +31,7 @@ const (
 // to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently with
 // other methods.
 type Source interface {
-	// List returns what is waiting for the user.
+	// List returns the items that are waiting for the user.
 	List(ctx context.Context) (*List, error)
 	// Thread returns the messages of a row's thread, oldest first. It does not mark them as read.
 	Thread(ctx context.Context, r Row) ([]Message, error)
@@ -39,7 +39,7 @@ type Source interface {
 	// screen's project if project is "".
 	Search(ctx context.Context, project, query string) ([]Row, error)
 	// Do performs a key's action on a row. "y" and "n" answer the row's message with yes or no. "h" hides the row's
-	// thread for a while. "e" marks the messages with the ids as read, unless their thread asks the user for an
+	// thread for a while. "e" marks the messages with the given ids as read, unless their thread asks the user for an
 	// answer. "r" and "R" let the user write a reply to everyone or only to the sender, and may use the terminal for
 	// that.
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
@@ -51,7 +51,7 @@ type Source interface {
 
 // List is a list of rows in groups.
 type List struct {
-	Title  string // the project or projects, and how much is waiting
+	Title  string // the project or projects, and the number of waiting items
 	Me     string // the user's agent
 	Groups []Group
 	Quiet  []string // other things that may need the user's attention
@@ -65,7 +65,7 @@ type Group struct {
 	Rows  []Row
 }
 
-// Row is a thread. If Thread is "", the row is something else that is waiting, such as a permission prompt.
+// Row is a thread. If Thread is "", the row is another kind of waiting item, such as a permission prompt.
 type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
 	Mark                  string // a word such as "urgent"; "" for none
@@ -82,7 +82,7 @@ type Message struct {
 
 // Done describes a completed action that can be undone.
 type Done struct {
-	Text    string // what was done
+	Text    string // a description of the action
 	Project string
 	IDs     []string // the affected messages
 	Verb    string   // the action's name in the history
@@ -96,7 +96,7 @@ type Desk struct {
 	after  func(time.Duration) <-chan time.Time
 	screen *cli.Screen // the terminal with its current size
 
-	list   *List // what is waiting
+	list   *List // the waiting items
 	hits   *List // the result of a search, which is shown instead of list; nil: none
 	focus  int   // the row with the focus
 	open   *opened
@@ -165,7 +165,7 @@ func (d *Desk) focused() (r Row) {
 }
 
 // current returns the row that a key acts on: the open thread's row or, if no thread is open, the row with the focus.
-// If that row is not in the list of what is waiting, its IDs, Why and Decides are empty.
+// If that row is not in the list of waiting items, its IDs, Why and Decides are empty.
 func (d *Desk) current() Row {
 	r := d.focused()
 	if d.open != nil {

@@ -179,7 +179,7 @@ func (w *world) play(t *testing.T, d *Desk, keys string) {
 	}
 }
 
-// screens lists the keys after which TestDraw compares the screen.
+// screens lists sequences of keys. TestDraw compares the screen after each sequence.
 var screens = []string{
 	"", "j o", "j j o", "j j o y", "j o y z", "j o e", "j j j o", "j j j o space", "j j j o y", "j j j j o", "j j j j j o", "o",
 	"/ S t r", "/ S t r enter", "?",
@@ -220,7 +220,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestKeys checks what keys do to the mail, and what the screen says afterwards.
+// TestKeys checks the effect of keys on the mail, and the notice that the screen then shows.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string

@@ -41,7 +41,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// TestUnit checks that systemd reads the unit as intended, whatever a path or a setting contains.
+// TestUnit checks that systemd reads the unit as intended, regardless of the characters in paths and settings.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
