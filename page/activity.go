@@ -21,13 +21,13 @@ type operation struct {
 	Who, What string // Who is "" if unknown
 	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
-	To        fewNames // the recipients of a message that was written
+	To        fewNames // for a new message: the recipients
 	Gone      bool     // the message no longer exists
 	Path      string
 }
 
 type activityShown struct {
-	Only   string   // the agent whose activity is shown; "" shows everyone's
+	Only   string   // the agent whose activity is shown; "" for all agents
 	Agents []string // agents that the reader can choose from
 	Rows   []operation
 	Days   []dayShown // Rows by day

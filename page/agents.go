@@ -121,7 +121,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 // errNotPerson means that the user is signed in as an agent that is not a person.
 var errNotPerson = errors.New("only a person may hold an agent or end a hold")
 
-// holdAgent puts an agent on hold, so that it changes no more files.
+// holdAgent puts an agent on hold, so that it stops changing files.
 func (h *Page) holdAgent(v *view) (to string, err error) {
 	return v.changeHold("held", func(agent string) (*maildir.Held, error) {
 		return v.box().Hold(v.ctx(), maildir.Holding{Agent: agent, Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})

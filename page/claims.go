@@ -41,7 +41,7 @@ type endedShown struct {
 	By string // the agent that released it; "" if it expired
 }
 
-// Ended claims are shown for endedFor, at most endedMost of them.
+// Ended claims are shown for the time endedFor. At most endedMost of them are shown.
 const (
 	endedFor  = 24 * time.Hour
 	endedMost = 20

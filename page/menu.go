@@ -55,7 +55,7 @@ func (v *view) Blocked() string {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // only strings
+		panic(err) // cannot fail: all contains only strings
 	}
 	return string(text)
 }

@@ -35,11 +35,11 @@ import (
 // Config specifies which mail the page shows, and to which users. Store is required.
 type Config struct {
 	Store   *maildir.Store
-	Person  string             // the user shown without a session; if "", no inbox is shown without one
+	Person  string             // the user whose mail is shown without a session; if "", no inbox is shown without one
 	Closed  bool               // whether reading also requires a session
 	Explain func(error) string // returns the text for a refusal; if nil, refusals keep their own text
 	Nudge   NudgeFunc          // if nil, agents cannot be woken from the page
-	Now     func() time.Time   // if nil, time.Now
+	Now     func() time.Time   // if nil, time.Now is used
 	Log     *slog.Logger       // if nil, log lines are discarded
 
 	// Looked is called each time the page shows a thread. It may be nil.
@@ -61,7 +61,7 @@ type Page struct {
 	forms forms
 
 	mu     sync.Mutex
-	links  map[string]link // by code
+	links  map[string]link // keyed by code
 	waits  map[mailbox]*kept[maildir.Waits]
 	crowds map[*maildir.Project]*kept[crowd]
 	states map[*maildir.Project]*state

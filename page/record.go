@@ -56,7 +56,7 @@ func (h *Page) decisions(v *view) error {
 // pastMost is the maximum number of decisions, and of open questions, in the catch-up.
 const pastMost = 20
 
-// pastShown is the catch-up: what happened while the user was away.
+// pastShown is the catch-up, which lists the events while the user was away.
 type pastShown struct {
 	*maildir.CatchUp
 	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown

@@ -105,7 +105,7 @@ func cookieName(r *http.Request) string {
 func (h *Page) signed(s *session) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // only strings and a time
+		panic(err) // cannot fail: s contains only strings and a time
 	}
 	value := base64.RawURLEncoding.EncodeToString(text)
 	return value + "." + h.signature("session", value)

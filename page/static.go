@@ -41,7 +41,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 		all[path.Base(name)] = &asset{data, zip(data), mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // cannot happen: the files are part of the program
 	}
 	return all
 })

@@ -39,7 +39,7 @@ type threadShown struct {
 // messageShown is one message in a thread.
 type messageShown struct {
 	index.MessageRow
-	HTML   template.HTML   // if "", show Body as plain text
+	HTML   template.HTML   // if "", Body is shown as plain text
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
 	Depth  int             // indentation: how many messages in its chain of replies have siblings, at most 3
 	Open   bool            // shown in full rather than on one line

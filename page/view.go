@@ -37,7 +37,7 @@ type view struct {
 	page    *Page
 	session session
 	p       *maildir.Project
-	crowd   *crowd // the agents of the project, as countMenu read them
+	crowd   *crowd // the agents of the project, as read by countMenu
 	w       http.ResponseWriter
 	r       *http.Request
 	kept    []keptFile // the files of a refused form

@@ -26,11 +26,11 @@ type desk struct {
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Past   *pastShown  // what happened while the user was away; nil next to a thread and in part of a view
+	Past   *pastShown  // the events while the user was away; nil next to a thread and in part of a view
 }
 
-// inList is the URL parameter of a thread that says from which list the user opened the thread. Its value is one of
-// the other constants; without it, the list is that of waiting items. The list's own parameters follow.
+// inList is the URL parameter that specifies the list from which the user opened a thread. Its value is one of the
+// other constants. Without the parameter, it is the list of waiting items. The list's own parameters follow it.
 const (
 	inList    = "in"
 	inInbox   = "inbox"
@@ -111,7 +111,7 @@ type rowShown struct {
 // IsDesk reports whether the list shows waiting items, of the project or of all projects.
 func (d *desk) IsDesk() bool { return d.In == "" || d.In == inAll }
 
-// waiting shows the items that are waiting for the user, and what has happened since the user's last visit.
+// waiting shows the items that are waiting for the user, and the events since the user's last visit.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
