@@ -130,7 +130,7 @@ func (e *edition) imageOf(a *archive) (v1.Image, error) {
 
 func must(c *v1.ConfigFile, err error) *v1.ConfigFile {
 	if err != nil {
-		panic(err) // the image is in memory
+		panic(err) // cannot fail: the image is in memory
 	}
 	return c
 }
