@@ -249,7 +249,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
 		if e != nil && !a.Signed && e.Who != c.Agent {
-			e = nil // an agent other than the sender may be a bcc recipient (Invariant I7)
+			e = nil // agents other than the sender may be bcc recipients (Invariant I7)
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
@@ -259,7 +259,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // c.Agent was the message's sender, who may not have made the change
+			c.Agent = "" // c.Agent is the message's sender, who may not have made the change
 		}
 	}
 	file := c.Path

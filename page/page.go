@@ -104,8 +104,8 @@ func New(cfg Config) *Page {
 // "GET /{$}" and unknown paths, if Wants reports true.
 func (h *Page) Patterns() []string { return slices.Sorted(slices.Values(h.patterns)) }
 
-// Wants reports whether a request for a path that is not among Patterns is for the page: a browser opens a view, or the
-// script asks for part of a view.
+// Wants reports whether the page must answer a request for a path that is not among Patterns. It returns true if a
+// browser opens a view, or if the script asks for part of a view.
 func (h *Page) Wants(r *http.Request) bool {
 	asksPart := r.Header.Get(fragmentHeader) != ""
 	return r.Method == http.MethodGet && (asksPart || strings.Contains(r.Header.Get("Accept"), "text/html"))

@@ -145,10 +145,10 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", &shown)
 }
 
-// fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for
-// something, and the newest message. It returns the message that a reply by the user answers, which is the newest
-// message that asks the user for something. If there is none, it is the newest message that the user received or
-// wrote, or else the newest message of all. If the thread is empty, fold returns nil.
+// fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for something,
+// and the newest message. It returns the message that a reply by the user answers, which is the newest message that
+// asks the user for something. If there is none, it is the newest message that the user received or wrote. Without such
+// a message, it is the newest message of all. If the thread is empty, fold returns nil.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -162,7 +162,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	for i := range page.Messages {
 		children[page.Messages[i].InReplyTo]++
 	}
-	made := 0 // bytes of HTML
+	made := 0 // number of bytes of HTML
 	for i := range page.Messages {
 		m := &page.Messages[i]
 		var body template.HTML

@@ -22,7 +22,7 @@ var sources embed.FS
 // view is one response. It contains the data that all templates use, and Data, which is specific to the template.
 type view struct {
 	Title   string
-	Section string // entry in the menu
+	Section string // the view's entry in the menu
 	Project *projectShown
 	Me      string // the user whose mail is shown; "" if none
 	Signed  bool   // whether the browser has a session

@@ -369,9 +369,9 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled checks what happens to hooks if the server is killed while some of them are running and others are
-// waiting. After the restart, hooks that had started do not start again, but their end is recorded. Hooks that had
-// not started now run, and so do hooks for new mail.
+// TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
+// had started do not start again, but their end is recorded. Hooks that had not started now run, and so do hooks for
+// new mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)

@@ -176,7 +176,7 @@ func (r *peril) canonical() string {
 func (r *peril) glob(pattern string) (paths []string) {
 	const day = "/*/*/*/"
 	all, err := filepath.Glob(filepath.Join(r.tree, pattern))
-	if strings.Contains(pattern, day) && err == nil { // a day with more than 1,000 messages has more folders
+	if strings.Contains(pattern, day) && err == nil { // a day with more than 1,000 messages has subfolders
 		var more []string
 		more, err = filepath.Glob(filepath.Join(r.tree, strings.Replace(pattern, day, day+"[0-9]*/", 1)))
 		all = append(all, more...)

@@ -144,8 +144,8 @@ func (m *claimer) claim(pattern string, kill bool) {
 }
 
 // onShared turns on sync for the project, although no other machine has joined yet. It runs a sync, which brings the
-// list of claims on this machine up to date. Otherwise, the sync at a server's start would add steps of its own, and
-// even more steps if the list were out of date.
+// list of claims on this machine up to date. Otherwise, the sync at a server's start would add extra steps, and even
+// more if the list were out of date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

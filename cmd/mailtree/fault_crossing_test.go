@@ -220,7 +220,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file, outbox; there: canonical file
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file and outbox; there: canonical file
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++

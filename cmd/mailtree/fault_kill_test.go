@@ -46,8 +46,9 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live keeps a server running until it has answered some calls, and a moment longer. In some rounds, there are enough
-// calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast one.
+// live keeps a server running until it has answered some calls, and for a short time after that. In some rounds, there
+// are enough calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast
+// one.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {

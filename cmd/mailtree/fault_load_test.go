@@ -26,8 +26,8 @@ type load struct {
 	unknown atomic.Int64 // calls whose answer says that the outcome is unknown, because the disk was too slow
 	// refusal handles an error from a tool. If it is nil, the error fails the test.
 	refusal func(error)
-	// meddled reports whether a user has touched a message's files. If so, an answer may report a state other than the
-	// one that the call caused. If meddled is nil, no user touches files.
+	// meddled reports whether a user has touched a message's files. If so, an answer may report a state that the call
+	// did not cause. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
 	pace    time.Duration // a client's pause between two calls, so that the store of a long test stays small

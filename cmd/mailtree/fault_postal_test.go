@@ -307,7 +307,7 @@ func (c *crowd) wait(n int64) {
 // stop is the prefix of the messages that stop takers. Each of these messages stops one taker.
 const stop = "stop "
 
-// finish sends the remaining messages, and takes all messages.
+// finish sends the remaining messages, and receives all messages.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true

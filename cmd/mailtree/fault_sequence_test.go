@@ -139,8 +139,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until the server has read and committed everything, and checks the store while the server is running.
-// The server may still have to write some files of its own.
+// quiet waits until the server has read and committed everything, and checks the store while the server is running. The
+// server may still have to write some of its own files.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)

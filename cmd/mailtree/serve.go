@@ -128,8 +128,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program except those
-// of libraries, and returns when all have ended.
+// run serves the open store on its sockets and on its TCP port. It starts all goroutines of the program, except for
+// goroutines of libraries, and returns when they have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }

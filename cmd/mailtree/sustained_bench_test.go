@@ -77,7 +77,7 @@ func (s *benchServer) agents(b *testing.B, n int) {
 	}
 }
 
-// benchUse is a server's resource usage, including that of the child processes that it has waited on.
+// benchUse is a server's resource usage. It includes the child processes that the server has waited for.
 type benchUse struct {
 	cpu     time.Duration
 	written int64 // bytes written to disks

@@ -28,12 +28,12 @@ import (
 )
 
 // update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records the
-// messages between clients and the server: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset,
-// and the exact answers. There is at least one file for each tool. Its sections are
+// messages between clients and the server: fixtures/wire/TOOLSET/NAME.txtar contains the messages that clients send to
+// a toolset, and the exact answers. There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] -- JSON-RPC messages, one per line, that must not be refused
 //	-- client [CALLER] [project=KEY] [2026-07-28] -- one message
-//	-- server --          the answer to it
+//	-- server --     the answer to it
 //
 // CALLER is the caller's name in an address or in --as. A message of 2026-07-28 goes over a connection without a
 // session, and has the _meta that every message of that revision has. A connection with a session begins with
