@@ -13,10 +13,10 @@ import (
 // Variable is the environment variable from which the command can read the line.
 const Variable = "MAILTREE_NOTICE"
 
-// limit is how long the command may take. Then it is killed together with its child processes.
+// limit is the time limit for the command. A command that takes longer is killed together with its child processes.
 const limit = 10 * time.Second
 
-// run runs the command with a line as its standard input and in Variable. No shell is involved.
+// run runs the command without a shell. The line is the command's standard input and the value of Variable.
 func run(ctx context.Context, command []string, line string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
 	defer cancel()

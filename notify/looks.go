@@ -15,10 +15,10 @@ type Looks struct {
 
 type shown struct{ project, thread string }
 
-// lookLasts is how long Looks remembers a thread.
+// lookLasts is the time for which Looks remembers a thread.
 const lookLasts = time.Minute
 
-// Shown records that a screen of the user shows the thread now.
+// Shown records that one of the user's screens is showing the thread now.
 func (l *Looks) Shown(project, thread string) { l.shownAt(project, thread, time.Now()) }
 
 func (l *Looks) shownAt(project, thread string, now time.Time) {

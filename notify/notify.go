@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// Store is what this package needs of a maildir.Store.
+// Store contains the methods of maildir.Store that this package uses.
 type Store interface {
 	Projects() []*maildir.Project
 	LastChange(ctx context.Context) (int64, error)
@@ -35,32 +35,33 @@ type Config struct {
 	Store   Store
 	Me      string   // the user's agent
 	Command []string // the program and its arguments
-	Looks   *Looks   // the threads on the user's screens; nil: not known
+	Looks   *Looks   // the threads on the user's screens; nil: unknown
 	Log     *slog.Logger
 }
 
 const (
-	between = 2 * time.Second // between two looks at the store
-	scan    = 1000            // changes to read at a time
-	maxLine = 200             // bytes of a line
+	between = 2 * time.Second // time between checks of the store
+	scan    = 1000            // maximum number of changes to read at a time
+	maxLine = 200             // maximum length of a line in bytes
 
-	// patience is how long something must have blocked the user before the command runs: somebody who reads a message
-	// or answers a prompt at once needs no notification.
+	// patience is the time that a message or prompt must have blocked the user before the command runs. A user who
+	// reads the message or answers the prompt immediately needs no notification.
 	patience = 5 * time.Second
 )
 
-// Notifier runs the command once for each thing that blocks the user. It reports nothing that blocked the user before
-// Run began.
+// Notifier runs the command once for each message or prompt that blocks the user. It does not report messages and
+// prompts that already blocked the user when Run began.
 type Notifier struct {
 	cfg  Config
 	mark int64
-	told map[blocker]bool      // reported, or not to be reported
-	seen map[blocker]time.Time // blockers that are not told yet
-	mail bool                  // mail for the user has changed since the last look
+	told map[blocker]bool      // blockers that were reported, or must not be reported
+	seen map[blocker]time.Time // when blockers that were not reported yet were first seen
+	mail bool                  // mail for the user has changed since the last check
 	now  func() time.Time      // replaced by tests
 }
 
-// blocker identifies what blocks the user: a message by its id, or else an agent's permission prompt.
+// blocker identifies a message or a permission prompt that blocks the user. If message is "", it is a prompt from the
+// client of an agent in the folder dir.
 type blocker struct{ project, message, agent, dir string }
 
 // New returns a Notifier that has not started.
@@ -68,7 +69,7 @@ func New(cfg Config) *Notifier {
 	return &Notifier{cfg: cfg, told: map[blocker]bool{}, seen: map[blocker]time.Time{}, now: time.Now}
 }
 
-// Run looks at the store until ctx ends. It logs what fails, and continues with the next look.
+// Run checks the store until ctx ends. It logs errors, and continues with the next check.
 func (n *Notifier) Run(ctx context.Context) {
 	began := false
 	look := time.NewTicker(between)
@@ -90,7 +91,7 @@ func (n *Notifier) Run(ctx context.Context) {
 	}
 }
 
-// prime records what blocks the user already.
+// prime records the messages and prompts that already block the user.
 func (n *Notifier) prime(ctx context.Context) (err error) {
 	if n.mark, err = n.cfg.Store.LastChange(ctx); err != nil {
 		return err
@@ -102,7 +103,7 @@ func (n *Notifier) prime(ctx context.Context) (err error) {
 	return err
 }
 
-// look reports everything that has blocked the user for long enough.
+// look reports everything that has blocked the user for at least patience.
 func (n *Notifier) look(ctx context.Context) error {
 	if err := n.readChanges(ctx); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (n *Notifier) look(ctx context.Context) error {
 	}
 	n.mail = false
 	maps.DeleteFunc(n.seen, func(b blocker, _ time.Time) bool { _, ok := lines[b]; return !ok })
-	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok }) // the next prompt is a new one
+	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok }) // a later prompt is a new one
 	for _, b := range slices.SortedFunc(maps.Keys(lines), before) {
 		if n.told[b] {
 			continue
@@ -144,7 +145,7 @@ func before(a, b blocker) int {
 	return slices.Compare([]string{a.project, a.message, a.agent, a.dir}, []string{b.project, b.message, b.agent, b.dir})
 }
 
-// readChanges reads the changes since the last look. It sets n.mail if one of them concerns the user's mail.
+// readChanges reads the changes since the last check. It sets n.mail if a change affects the user's mail.
 func (n *Notifier) readChanges(ctx context.Context) error {
 	for {
 		changes, err := n.cfg.Store.Changes(ctx, n.mark, scan)
@@ -161,16 +162,16 @@ func (n *Notifier) readChanges(ctx context.Context) error {
 	}
 }
 
-// prompts reports whether a client asks for permission, or did so at the last look.
+// prompts reports whether a client is asking for permission, or was asking at the last check.
 func (n *Notifier) prompts() bool {
 	return slices.ContainsFunc(n.cfg.Store.Projects(), func(p *maildir.Project) bool { return len(p.Sessions.Prompts()) > 0 }) ||
 		slices.ContainsFunc(slices.Collect(maps.Keys(n.told)), func(b blocker) bool { return b.message == "" })
 }
 
-// report is the line that reports a blocker, and the thread of the message; "" for a permission prompt.
+// report contains the line that reports a blocker, and the message's thread. For a permission prompt, thread is "".
 type report struct{ text, thread string }
 
-// blockers returns what blocks the user now, each with its report.
+// blockers returns the messages and prompts that block the user now, each with its report.
 func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 	w, err := n.cfg.Store.WaitsEverywhere(ctx, n.cfg.Me, maildir.WaitsQuery{All: true})
 	if err != nil {
@@ -196,7 +197,7 @@ func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 }
 
 // notable reports whether a thread's message is worth a notification. The message must be unread, because otherwise the
-// user has seen it, and its author must be proven. The user must not have gone to another machine.
+// user has seen it, and its author must be proven. The user must not be working on another machine.
 func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool, error) {
 	p, err := n.cfg.Store.Project(ctx, t.Project)
 	if err != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store with a notifier whose command writes its standard input and its variable into a file.
+// desk is a store with a notifier whose command writes its standard input and the value of Variable to a file.
 type desk struct {
 	t     *testing.T
 	store *storetest.Store
@@ -75,14 +75,14 @@ func (d *desk) send(subject, importance string, ack bool) *maildir.Sent {
 	return sent
 }
 
-// look looks at the store, once patience has passed.
+// look advances the clock by patience, and then checks the store.
 func (d *desk) look() {
 	d.t.Helper()
 	d.clock = d.clock.Add(patience)
 	d.check(d.n.look(d.t.Context()))
 }
 
-// want checks what the command has written since the last check.
+// want checks the lines that the command has written since the last check.
 func (d *desk) want(lines ...string) {
 	d.t.Helper()
 	var want strings.Builder
@@ -100,7 +100,7 @@ func (d *desk) want(lines ...string) {
 }
 
 // TestMail checks that the command runs once for urgent or important mail that needs an acknowledgement, and not for
-// other mail, for mail that was there before, or for mail that the user reads at once.
+// other mail, for older mail, or for mail that the user reads immediately.
 func TestMail(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -111,7 +111,7 @@ func TestMail(t *testing.T) {
 	read := d.send("Read at once", format.High, true)
 	d.send("Not important", format.Normal, true)
 	d.send("No acknowledgement", format.Urgent, false)
-	d.look() // sees them first
+	d.look() // the first check that sees these messages
 	d.want()
 	_, err := d.p.Box("robin", format.Origin{}).SetRead(t.Context(), read.ID, true)
 	d.check(err)
@@ -144,7 +144,7 @@ func TestLooked(t *testing.T) {
 	d.want("shop: Ann, urgent: On the screen")
 }
 
-// TestUntrusted checks that the command does not run for a message whose author nobody has proven.
+// TestUntrusted checks that the command does not run for a message whose author is not proven.
 func TestUntrusted(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -174,7 +174,7 @@ func TestUntrusted(t *testing.T) {
 	d.want("shop: Ann, urgent: Proven")
 }
 
-// elsewhere is a store in which another machine has sealed the messages of robin.
+// elsewhere is a store in which robin's messages were sealed on another machine.
 type elsewhere struct{ *maildir.Store }
 
 func (s elsewhere) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) {
@@ -211,7 +211,7 @@ func TestElsewhere(t *testing.T) {
 	d.want("shop: Ann, urgent: Second", "shop: Ann, urgent: Third")
 }
 
-// TestPrompt checks that the command runs for each permission prompt that lasts.
+// TestPrompt checks that the command runs for each permission prompt that the user does not answer immediately.
 func TestPrompt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -235,7 +235,7 @@ func TestPrompt(t *testing.T) {
 	d.want()
 }
 
-// TestLine checks that the command gets one printable line of limited length, whatever somebody wrote into a file.
+// TestLine checks that the command gets one printable line of limited length, regardless of the text in the files.
 func TestLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -249,7 +249,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestCommand checks that the error says what went wrong with a command.
+// TestCommand checks that the error explains why a command failed.
 func TestCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ command, want string }{

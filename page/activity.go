@@ -15,19 +15,19 @@ import (
 	"mailtree/maildir/index"
 )
 
-// operation is one line of the activity.
+// operation is one line in the activity view.
 type operation struct {
 	At        time.Time
 	Who, What string // Who is "" if unknown
 	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
-	To        fewNames // the recipients of a message that was written
+	To        fewNames // for a new message: the recipients
 	Gone      bool     // the message no longer exists
 	Path      string
 }
 
 type activityShown struct {
-	Only   string   // the agent whose activity is shown; "" shows everyone's
+	Only   string   // the agent whose activity is shown; "" for all agents
 	Agents []string // agents that the reader can choose from
 	Rows   []operation
 	Days   []dayShown // Rows by day
@@ -68,8 +68,8 @@ func (v *view) days(rows []operation) (all []dayShown) {
 	return all
 }
 
-// activityRows is the number of operations on one page of the activity. The page reads activityRead changes at a time,
-// up to activityReads times.
+// activityRows is the number of operations on one page of the activity view. The view reads activityRead changes at a
+// time, up to activityReads times.
 const (
 	activityRows  = 100
 	activityRead  = 1000
@@ -79,7 +79,7 @@ const (
 // activityAgents is the number of agents that the reader can choose from.
 const activityAgents = 30
 
-// told contains the verb to show for each kind of change that an operation causes.
+// told maps each kind of change to the verb that the activity view shows.
 var told = map[format.Kind]map[string]string{
 	format.KindCanonical: {index.Added: "wrote", index.Changed: "changed", index.Removed: "removed"},
 	format.KindAck:       {index.Added: "acknowledged"},
@@ -121,8 +121,7 @@ func (h *Page) activity(v *view) error {
 	return v.show("activity", a.shown)
 }
 
-// activeAgents returns the names of the most recently active agents and, unless it is "", the name also. They are
-// sorted.
+// activeAgents returns the sorted names of the most recently active agents. If also is not "", the result includes it.
 func (v *view) activeAgents(also string) (names []string, err error) {
 	var agents []maildir.AgentInfo
 	_, err = v.p.Agents.EachAgent(v.ctx(), maildir.AgentsQuery{Take: func(a *maildir.AgentInfo) bool {
@@ -144,15 +143,15 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 type activityReading struct {
 	*view
 	shown  activityShown
-	held   map[string]claim.Row // by claim file
+	held   map[string]claim.Row // claims, keyed by file
 	before int64                // sequence number of the last change that was read; 0 if none has been read
 	over   bool                 // there is nothing left to read, or the page is full
 
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies an effect of an operation: the change op (index.Added, index.Changed or index.Removed) to the file
-// of the message id.
+// deed identifies the effect of an operation on a message's file. The field id is the message's id, and op is
+// index.Added, index.Changed or index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
@@ -250,7 +249,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
 		if e != nil && !a.Signed && e.Who != c.Agent {
-			e = nil // an agent other than the sender may be a bcc recipient (Invariant I7)
+			e = nil // agents other than the sender may be bcc recipients (Invariant I7)
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
@@ -260,7 +259,7 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 		case e != nil && c.Op != index.Added:
 			c.Agent = e.Who
 		case c.Op != index.Added:
-			c.Agent = "" // until now the message's sender, who may not have made the change
+			c.Agent = "" // c.Agent is the message's sender, who may not have made the change
 		}
 	}
 	file := c.Path

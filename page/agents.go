@@ -62,8 +62,8 @@ func (h *Page) agents(v *view) error {
 	return v.show("agents", all)
 }
 
-// CanNudge reports whether the user can nudge an agent: the agent has unread mail, a nudge from this page can reach
-// it, and its client does not ask for permission. The text of a nudge would answer the client's question.
+// CanNudge reports whether the user can nudge an agent: the agent has unread mail, a nudge from this page can reach it,
+// and its client is not asking for permission. Otherwise, the text of the nudge would answer the client's question.
 func (v *view) CanNudge(agent string) (bool, error) {
 	asks := slices.ContainsFunc(v.p.Sessions.Prompts(), func(p maildir.Prompt) bool { return p.Agent == agent })
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me || asks {
@@ -121,7 +121,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 // errNotPerson means that the user is signed in as an agent that is not a person.
 var errNotPerson = errors.New("only a person may hold an agent or end a hold")
 
-// holdAgent puts an agent on hold, so that it changes no more files.
+// holdAgent puts an agent on hold, so that it stops changing files.
 func (h *Page) holdAgent(v *view) (to string, err error) {
 	return v.changeHold("held", func(agent string) (*maildir.Held, error) {
 		return v.box().Hold(v.ctx(), maildir.Holding{Agent: agent, Reason: strings.TrimSpace(v.r.PostForm.Get("reason"))})

@@ -88,7 +88,7 @@ func TestRail(t *testing.T) {
 	}
 }
 
-// undoes matches the URL that undoes what the user has just done.
+// undoes matches the URL that undoes the user's last action.
 var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 
 // TestHold checks that a user can hold an agent and give a reason, that the view Now and the rail show the hold,

@@ -128,9 +128,9 @@ func (s *site) second() *maildir.Project {
 	return front
 }
 
-// TestAllDone checks that rows from several projects can be marked as done at once, and that one click undoes that. A
-// thread that asks for an answer must not change. Each kind of diagnostic must have one line for all projects, and
-// one click must dismiss all diagnostics.
+// TestAllDone checks that rows from several projects can be marked as done together, and that one click undoes the
+// action. A thread that asks for an answer must not change. Each kind of diagnostic must have one line for all
+// projects, and one click must dismiss all diagnostics.
 func TestAllDone(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -189,7 +189,7 @@ func TestAllDone(t *testing.T) {
 	text = b.see("/")
 	contains(t, text, `A claim stopped <bdi class="name">Ann</bdi>’s claim of <code>app/api/*.py</code>`, `Bob</bdi>) in backend <time datetime="`,
 		"2 files with errors", `/problems">show backend</a>, <a href="/p/`+front.Slug+`/problems">show front</a>`, `action="/dismiss"`)
-	age := `<time datetime="[^"]*" title="[^"]*">(now|\d+[mhd])</time>` // a slow machine shows "1m"
+	age := `<time datetime="[^"]*" title="[^"]*">(now|\d+[mhd])</time>` // a slow machine may show "1m"
 	for place, ends := range map[string]string{"/": age + ` <a href="` + s.base + `/claims#`, s.base + "/claims": age + `</p>`} {
 		if text := b.see(place); !regexp.MustCompile(ends).MatchString(text) {
 			t.Errorf("GET %s: the text does not match %s:\n%s", place, ends, text)

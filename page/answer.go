@@ -44,7 +44,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack releases all of the view's reserved memory except the first beyond bytes.
+// giveBack releases the part of the view's reserved memory that exceeds beyond bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)

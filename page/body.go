@@ -15,8 +15,8 @@ import (
 // ownFile is a regular expression for the URL of an attachment, or of an image embedded in a message's text.
 const ownFile = `^/p/[^/?#]+/(?:file|message/[^/?#]+/image)/[0-9a-f]{40}$`
 
-// clean returns the policy that allows only the HTML that markdown.RenderWith produces. Everything else is removed.
-// The policy is built when it is first used.
+// clean returns the policy that allows only the HTML that markdown.RenderWith produces. It removes everything else. The
+// policy is built when it is first used.
 var clean = sync.OnceValue(func() markdown.Policy {
 	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "ul", "blockquote",

@@ -310,9 +310,9 @@ func TestBrowserKeys(t *testing.T) {
 	b.expect("to", `document.activeElement.id`)
 }
 
-// TestBrowserDesk checks that a user can do a day's work with only the keyboard. The focus must stay in place when
-// mail arrives and after Back, and opening a message must mark it as read. A reply must go to everyone and then show
-// the next thread. Undo must restore the text, and an action must apply to all selected threads at once.
+// TestBrowserDesk checks that a user can do a day's work with only the keyboard. The focus must stay in place when mail
+// arrives and after Back, and opening a message must mark it as read. A reply must go to everyone and then show the
+// next thread. Undo must restore the text, and one action must apply to all selected threads.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})

@@ -21,7 +21,7 @@ type filesShown struct {
 	Ended []endedShown    // most recent first
 }
 
-// filesMost is the maximum number of files in one view.
+// filesMost is the maximum number of files that one view shows.
 const filesMost = 1000
 
 // heldShown is a view combined with one claim on one of its files.
@@ -41,7 +41,7 @@ type endedShown struct {
 	By string // the agent that released it; "" if it expired
 }
 
-// Ended claims are shown for endedFor, at most endedMost of them.
+// Ended claims are shown for the time endedFor. At most endedMost of them are shown.
 const (
 	endedFor  = 24 * time.Hour
 	endedMost = 20

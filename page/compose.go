@@ -33,7 +33,7 @@ type draftShown struct {
 	Kept       []keptFile // files of a refused form, which are attached again unless the user removes them
 	Faulty     string     // the field that caused the refusal; "" if none
 	BCC        string     // bcc recipients of an undone message; the form cannot send to them again
-	Refused    string     // why the server refused the message; "" before the first attempt
+	Refused    string     // the reason for the server's refusal; "" before the first attempt
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
 
@@ -381,8 +381,8 @@ func faulty(err error) string {
 	return ""
 }
 
-// Extra reports whether the form must show its extra fields: the draft has CC recipients, a refused CC field, or an
-// importance other than normal.
+// Extra reports whether the form must show its extra fields. It returns true if the draft has CC recipients, a refused
+// CC field, or an importance other than normal.
 func (d *draftShown) Extra() bool {
 	return d.CC != "" || d.Faulty == "cc" || d.Importance != "" && d.Importance != format.Normal
 }
@@ -390,7 +390,7 @@ func (d *draftShown) Extra() bool {
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"
-	Selected, Sole bool   // whether a reply goes to Name, and whether a reply to the author alone does
+	Selected, Sole bool   // whether a reply goes to Name, and whether a reply to the author alone also goes to Name
 }
 
 // Chips returns the recipients of a reply.

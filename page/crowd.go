@@ -83,7 +83,7 @@ func (v *view) stateOf(a *maildir.AgentInfo, c *crowd) string {
 // nowShown is an agent and what it is doing.
 type nowShown struct {
 	Name, State string
-	Doing       string // "edits" or "claims"; "" if the state matters more
+	Doing       string // "edits" or "claims"; "" if the state is more important
 	File        string // the file that the agent is editing, or the pattern that it claimed last
 }
 

@@ -309,7 +309,7 @@ func TestNudge(t *testing.T) {
 		t.Errorf("%q was woken", nudged)
 	}
 	outside := maildir.SessionEvent{SessionKey: maildir.SessionKey{Client: "gemini", ID: "2"}, Dir: "/code/backend", Agent: "Dan"}
-	if _, err := s.p.Sessions.Begin(t.Context(), outside); err != nil { // in no window
+	if _, err := s.p.Sessions.Begin(t.Context(), outside); err != nil { // this session is not in a window
 		t.Fatal(err)
 	}
 	const nobody = "none of its sessions can be woken"

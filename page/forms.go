@@ -20,7 +20,7 @@ import (
 )
 
 // Each form is handled only once. A second click gets the same response as the first. The response redirects the
-// browser to a view that shows what was done (outcome) and offers to undo it.
+// browser to a view that shows the outcome and offers to undo the action.
 
 // formsKept is the number of handled forms to remember.
 const formsKept = 1000
@@ -174,20 +174,20 @@ func (v *view) CSRF() string {
 // FormKey returns an idempotency key for a form, so that a second click does not send the message again.
 func (v *view) FormKey() string { return "page-" + rand.Text() }
 
-// outcome describes what the user has just done, according to the request's URL.
+// outcome describes the user's last action, according to the request's URL.
 type outcome struct {
 	Text    string
 	Subject string   // subject of the affected message; "" if there are several messages or Text contains the subject
 	Undo    string   // URL that undoes the operation; "" if it cannot be undone
 	Readers []string // agents that had read the message
-	Outside []string // recipients at other domains, who keep what they have received
+	Outside []string // recipients at other domains, whose copies cannot be recalled
 	Told    bool     // whether the readers were notified
 	Link    string   // URL of the sent message; "" if none was sent
 }
 
-// didWhat, didID and didIn are the URL parameters that say what was done, to which messages (joined with commas), and
-// in which project. If didIn is empty, each message id is preceded by its project: see byProject. The variable dones
-// contains all parameters that describe an outcome.
+// didWhat, didID and didIn are the URL parameters that describe an action: its kind, the ids of its messages (joined
+// with commas), and its project. If didIn is empty, each message id is preceded by its project: see byProject. The
+// variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
 	didID   = "of"
@@ -196,7 +196,7 @@ const (
 
 var dones = []string{didWhat, didID, didIn, "readers", "said", "by"}
 
-// didWords contains sentences that say what was done.
+// didWords maps each kind of action to a sentence that describes the outcome.
 var didWords = map[string]string{
 	"sent":         "Sent.",
 	"read":         "Marked as read.",
@@ -265,8 +265,8 @@ func (v *view) done(what, of string) *outcome {
 	return d
 }
 
-// subjectOf returns the subject of a message, even of an undone message if its content was kept. Otherwise, it
-// returns "".
+// subjectOf returns the subject of a message, or "" if the message is unknown. It also finds an undone message whose
+// content was kept.
 func (v *view) subjectOf(id string) string {
 	each, err := v.byProject([]string{id})
 	if err != nil {
@@ -311,15 +311,15 @@ func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }
 
-// saying adds parameters to a URL. The parameters say what was done to a message, and which recipients had read it or
-// received it at another domain. They are signed, as in saidAt.
+// saying adds parameters to a URL. The parameters describe an action on a message, and the recipients that had read the
+// message or received it at another domain. They are signed, as in saidAt.
 func (v *view) saying(to, done, id string, readers []string) string {
 	q := saidOf(done, id, v.Slug(), joined(readers))
 	q.Set("by", v.page.signature("done", q.Encode()))
 	return with(to, q)
 }
 
-// saidOf returns the URL parameters that say what was done.
+// saidOf returns the URL parameters that describe an action.
 func saidOf(done, ids, project, readers string) url.Values {
 	q := url.Values{didWhat: {done}, didID: {ids}, didIn: {project}}
 	if readers != "" {

@@ -20,7 +20,7 @@ type historyShown struct {
 	ID      string
 	Subject string // "" if the message is gone
 	Link    string // URL of the message if it still exists
-	Mine    bool   // the user performed an operation on the message that can be undone
+	Mine    bool   // the user can undo an operation on the message
 	Entries []entryShown
 }
 

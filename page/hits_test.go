@@ -42,9 +42,9 @@ func TestBrowserHits(t *testing.T) {
 	b.expect("true", `String(document.getElementById("stale").hidden)`)
 }
 
-// TestBrowserLoads checks that a view is loaded once, compressed, and is loaded again only when mail arrives. This
-// includes a thread that the user opens, which marks it as read. The browser must not load the style sheet and the
-// script again for the next view.
+// TestBrowserLoads checks that a view is loaded once, compressed, and is loaded again only when mail arrives. This also
+// applies to a thread that is marked as read because the user opens it. The browser must not load the style sheet and
+// the script again for the next view.
 func TestBrowserLoads(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"})

@@ -30,7 +30,8 @@ func (b *tab) lose() {
 }
 
 // TestBrowserUndoLeft checks that z undoes an answer that was sent because the user left the view, and nothing older.
-// This includes an answer whose response has not come yet, and an answer that did not reach the server at first.
+// This includes an answer whose response has not arrived yet, and an answer that did not reach the server at the first
+// attempt.
 func TestBrowserUndoLeft(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}
@@ -106,7 +107,8 @@ func TestBrowserUndoLeft(t *testing.T) {
 	b.expect("Now.", `document.getElementById("reply-body").value`)
 }
 
-// TestBrowserUndoNothing checks that after an action that cannot be undone, z says so and undoes nothing older.
+// TestBrowserUndoNothing checks that after an action that cannot be undone, z reports this and does not undo an older
+// action.
 func TestBrowserUndoNothing(t *testing.T) {
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
 		told("", "its window is in use")
@@ -136,8 +138,8 @@ func TestBrowserUndoNothing(t *testing.T) {
 	}
 }
 
-// TestBrowserReplyAll checks that r selects everybody again after R, even if the view was left in between, but leaves
-// recipients alone that the user has selected by hand.
+// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in between. It
+// must not change recipients that the user has selected manually.
 func TestBrowserReplyAll(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "Plan", Body: "p"}).ID

@@ -146,8 +146,8 @@ func TestActivityWindow(t *testing.T) {
 	contains(t, pages[1], "joined")
 }
 
-// TestSearch checks that the results of a search say how many messages were found, show the matches without markup,
-// and show nothing twice.
+// TestSearch checks that the results of a search say how many messages were found, show the matches without markup, and
+// contain no duplicates.
 func TestSearch(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()

@@ -55,7 +55,7 @@ func (v *view) Blocked() string {
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		panic(err) // only strings
+		panic(err) // cannot fail: all contains only strings
 	}
 	return string(text)
 }
@@ -113,8 +113,8 @@ type mailbox struct {
 	signed bool
 }
 
-// kept caches what was read from a project, so that views that are requested at about the same time share it. Reading
-// it takes tens of milliseconds in a large project. A kept is safe for concurrent use.
+// kept caches a value that was read from a project. Views that are requested at about the same time share the value,
+// because reading it takes tens of milliseconds in a large project. A kept is safe for concurrent use.
 type kept[T any] struct {
 	mu    sync.Mutex      // held while reading, so that views requested in the meantime share the result
 	bell  <-chan struct{} // closed when the project has changed since the last read

@@ -43,7 +43,7 @@ func TestOpening(t *testing.T) {
 			r.Header.Set(name, value)
 		}
 		res, text := c.by.do(r)
-		refused := c.what == "another site's link" // by the server
+		refused := c.what == "another site's link" // the server refuses this request
 		if (res.StatusCode == http.StatusForbidden) != refused || !refused && res.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s\n%s", c.what, res.Status, text)
 		}

@@ -18,8 +18,8 @@ func (v *view) Outside(party string) bool {
 	return strings.Contains(party, "@") && !v.page.cfg.Store.InAnotherProject(party)
 }
 
-// rawEmail returns the attachment that contains the original email, which is the last one, or nil if the message was
-// not an email.
+// rawEmail returns the attachment that contains the original email, which is the message's last attachment. If the
+// message was not an email, rawEmail returns nil.
 func rawEmail(m *index.MessageRow) *format.Attachment {
 	last := len(m.Attachments) - 1
 	if m.Door != format.DoorGateway || last < 0 || m.Attachments[last].MediaType != "message/rfc822" {

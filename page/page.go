@@ -32,14 +32,14 @@ import (
 	"mailtree/maildir/media"
 )
 
-// Config says which mail is shown, and to which users. Store is required.
+// Config specifies which mail the page shows, and to which users. Store is required.
 type Config struct {
 	Store   *maildir.Store
-	Person  string             // the user shown without a session; if "", no inbox is shown without one
+	Person  string             // the user whose mail is shown without a session; if "", no inbox is shown without one
 	Closed  bool               // whether reading also requires a session
 	Explain func(error) string // returns the text for a refusal; if nil, refusals keep their own text
 	Nudge   NudgeFunc          // if nil, agents cannot be woken from the page
-	Now     func() time.Time   // if nil, time.Now
+	Now     func() time.Time   // if nil, time.Now is used
 	Log     *slog.Logger       // if nil, log lines are discarded
 
 	// Looked is called each time the page shows a thread. It may be nil.
@@ -55,13 +55,13 @@ type Page struct {
 	cfg Config
 	key []byte // signs the sessions
 	mux *http.ServeMux
-	// patterns are the patterns of mux, except the home page's and the one for unknown paths.
+	// patterns are the patterns of mux, except the patterns for the home page and for unknown paths.
 	patterns []string
 
 	forms forms
 
 	mu     sync.Mutex
-	links  map[string]link // by code
+	links  map[string]link // keyed by code
 	waits  map[mailbox]*kept[maildir.Waits]
 	crowds map[*maildir.Project]*kept[crowd]
 	states map[*maildir.Project]*state
@@ -104,8 +104,8 @@ func New(cfg Config) *Page {
 // "GET /{$}" and unknown paths, if Wants reports true.
 func (h *Page) Patterns() []string { return slices.Sorted(slices.Values(h.patterns)) }
 
-// Wants reports whether a request for a path that is not among Patterns is for the page: a browser opens a view, or the
-// script asks for part of a view.
+// Wants reports whether the page must answer a request for a path that is not among Patterns. It returns true if a
+// browser opens a view, or if the script asks for part of a view.
 func (h *Page) Wants(r *http.Request) bool {
 	asksPart := r.Header.Get(fragmentHeader) != ""
 	return r.Method == http.MethodGet && (asksPart || strings.Contains(r.Header.Get("Accept"), "text/html"))
@@ -354,7 +354,7 @@ func (v *view) asked(name string) string { return v.r.URL.Query().Get(name) }
 // at returns the URL of a view of the current project, or of all projects.
 func (v *view) at(elements ...string) string { return inProject(v.Slug(), elements...) }
 
-// inProject returns the URL of a view of a project, or of all projects if slug is "".
+// inProject returns the URL of a view of a project, or of a view of all projects if slug is "".
 func inProject(slug string, elements ...string) string {
 	path := "/"
 	if slug != "" {

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// site is the web page of a store, behind the server that serves it to users. The store has one project, with the agents Ann and Bob and the user pat.
+// site is the web page of a store, and the server that serves the page. The store has one project, with the agents Ann
+// and Bob and the user pat.
 type site struct {
 	*testing.T
 	page  *page.Page
@@ -258,7 +259,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that invalid requests, and requests for missing things, are refused with a sentence.
+// TestRefusals checks that invalid requests, and requests for items that do not exist, are refused with a sentence.
 func TestRefusals(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.browser()

@@ -205,8 +205,8 @@ type chosen struct {
 	Waiting int // number of prompts, and of threads that need something from the user or are new
 }
 
-// Chooser returns the projects that the user can choose from. If there are several, the first entry stands for all of
-// them. A project that currently cannot be read counts as having no waiting items.
+// Chooser returns the projects that the user can choose from. If there are several, the first entry represents all of
+// them. A project that currently cannot be read is shown without waiting items.
 func (v *view) Chooser() (entries []chosen) {
 	total := 0
 	for _, p := range v.page.cfg.Store.Projects() {

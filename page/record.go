@@ -39,8 +39,8 @@ func (v *view) said(thread string) (parts []partShown, err error) {
 	return parts, nil
 }
 
-// decisions lists what was decided in the project, newest first, and links to the threads. Store.Decided limits the
-// length of the list.
+// decisions lists the project's decisions, newest first, with links to the threads. Store.Decided limits the length of
+// the list.
 func (h *Page) decisions(v *view) error {
 	if err := v.in("decisions", "Decisions"); err != nil {
 		return err
@@ -56,14 +56,14 @@ func (h *Page) decisions(v *view) error {
 // pastMost is the maximum number of decisions, and of open questions, in the catch-up.
 const pastMost = 20
 
-// pastShown is the catch-up: what happened while the user was away.
+// pastShown is the catch-up, which lists the events while the user was away.
 type pastShown struct {
 	*maildir.CatchUp
 	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown
 }
 
-// catchUp adds what happened since the user's last visit, for the pane next to the list. The script does not replace
-// that pane, so catchUp adds nothing if the request asks for part of a view.
+// catchUp adds the events since the user's last visit, for the pane next to the list. The script does not replace that
+// pane, so catchUp adds nothing if the request asks for part of a view.
 func (v *view) catchUp() error {
 	since := v.lastLooked()
 	if v.r.Header.Get(fragmentHeader) != "" {

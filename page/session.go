@@ -105,7 +105,7 @@ func cookieName(r *http.Request) string {
 func (h *Page) signed(s *session) string {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // only strings and a time
+		panic(err) // cannot fail: s contains only strings and a time
 	}
 	value := base64.RawURLEncoding.EncodeToString(text)
 	return value + "." + h.signature("session", value)
@@ -137,8 +137,8 @@ func (h *Page) sessionOf(r *http.Request) (s session, ok bool) {
 // errNoWrite is the error for a form that was not sent from a view in a session.
 var errNoWrite = errors.New("to write, run `mailtree open` once and open its link in this browser")
 
-// ownOrigin reports whether a form comes from a page at exactly this host and port, as far as the browser reports
-// that. Another port belongs to another program.
+// ownOrigin reports whether a form comes from a page at exactly this host and port. Another port belongs to another
+// program. If the browser does not report the form's origin, ownOrigin returns true.
 func ownOrigin(r *http.Request) bool {
 	for _, origin := range r.Header.Values("Origin") {
 		if u, err := url.Parse(origin); err != nil || u.Host != r.Host {

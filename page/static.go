@@ -41,7 +41,7 @@ var assets = sync.OnceValue(func() map[string]*asset {
 		all[path.Base(name)] = &asset{data, zip(data), mime.TypeByExtension(path.Ext(name)), hex.EncodeToString(sum[:6])}
 	}
 	if err != nil {
-		panic(err) // the files are part of the program
+		panic(err) // cannot happen: the files are part of the program
 	}
 	return all
 })
@@ -97,7 +97,7 @@ func takesGzip(r *http.Request) bool {
 func zip(data []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(data) // a Buffer accepts everything
+	_, _ = w.Write(data) // writing to a Buffer cannot fail
 	_ = w.Close()
 	return b.Bytes()
 }

@@ -22,8 +22,8 @@ import (
 // Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number.
 // All views that are notified of the same tick then share a single read of the user's waiting items, and of the agents (kept).
 
-// tickLasts is the length of a tick, and thus the minimum time between two events. It keeps open pages from slowing
-// down senders.
+// tickLasts is the length of a tick, and thus the minimum time between two events. This limit keeps open pages from
+// slowing down senders.
 const tickLasts = time.Second
 
 // tickAt returns the tick that contains the time t.
@@ -105,7 +105,7 @@ func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = changed(ctx, of) // before the tick, because a read at the tick may lack later changes
+	bell = changed(ctx, of) // get the bell before the tick, because a read at the tick may miss later changes
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()

@@ -39,7 +39,7 @@ type threadShown struct {
 // messageShown is one message in a thread.
 type messageShown struct {
 	index.MessageRow
-	HTML   template.HTML   // if "", show Body as plain text
+	HTML   template.HTML   // if "", Body is shown as plain text
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
 	Depth  int             // indentation: how many messages in its chain of replies have siblings, at most 3
 	Open   bool            // shown in full rather than on one line
@@ -145,10 +145,10 @@ func (h *Page) thread(v *view) error {
 	return v.show("thread", &shown)
 }
 
-// fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for
-// something, and the newest message. It returns the message that a reply by the user answers, which is the newest
-// message that asks the user for something. If there is none, it is the newest message that the user received or
-// wrote, or else the newest message of all. If the thread is empty, fold returns nil.
+// fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for something,
+// and the newest message. It returns the message that a reply by the user answers, which is the newest message that
+// asks the user for something. If there is none, it is the newest message that the user received or wrote. Without such
+// a message, it is the newest message of all. If the thread is empty, fold returns nil.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -162,7 +162,7 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	for i := range page.Messages {
 		children[page.Messages[i].InReplyTo]++
 	}
-	made := 0 // bytes of HTML
+	made := 0 // number of bytes of HTML
 	for i := range page.Messages {
 		m := &page.Messages[i]
 		var body template.HTML
@@ -238,8 +238,8 @@ func (t *threadShown) unread() (ids []string) {
 }
 
 // openPage is like threadPage. If the user is opening the view, it also marks the messages on the page as read, and
-// returns the ids of those that were unread. The page and the view's state are then read again. Otherwise, the stream
-// would report these marks as a change, and the browser would load the view a second time.
+// returns the ids of the messages that were unread. The page and the view's state are then read again. Otherwise, the
+// stream would report these marks as a change, and the browser would load the view a second time.
 func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error) {
 	page, err = v.threadPage()
 	if err != nil || page.Note != nil || !v.opens() { // with a note, the browser is redirected

@@ -22,7 +22,7 @@ var sources embed.FS
 // view is one response. It contains the data that all templates use, and Data, which is specific to the template.
 type view struct {
 	Title   string
-	Section string // entry in the menu
+	Section string // the view's entry in the menu
 	Project *projectShown
 	Me      string // the user whose mail is shown; "" if none
 	Signed  bool   // whether the browser has a session
@@ -37,7 +37,7 @@ type view struct {
 	page    *Page
 	session session
 	p       *maildir.Project
-	crowd   *crowd // the agents of the project, as countMenu read them
+	crowd   *crowd // the agents of the project, as read by countMenu
 	w       http.ResponseWriter
 	r       *http.Request
 	kept    []keptFile // the files of a refused form
@@ -99,7 +99,7 @@ func (v *view) Verified(m index.MessageRow) string {
 // Left returns the time left until t.
 func (v *view) Left(t time.Time) string { return format.TimeLeft(t.Sub(v.Now)) }
 
-// Age returns how long ago t was, as a number and the letter of a unit.
+// Age returns how long ago t was, as a number followed by a unit, such as "5m".
 func (v *view) Age(t time.Time) string {
 	d := v.Now.Sub(t)
 	switch {
@@ -115,7 +115,7 @@ func (v *view) Age(t time.Time) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Ago returns how long ago t was, as a phrase: "now", or such as "5m ago".
+// Ago returns how long ago t was, as a phrase such as "now" or "5m ago".
 func (v *view) Ago(t time.Time) string {
 	if age := v.Age(t); age != "" && age != justNow {
 		return age + " ago"

@@ -26,11 +26,11 @@ type desk struct {
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Past   *pastShown  // what happened while the user was away; nil next to a thread and in part of a view
+	Past   *pastShown  // the events while the user was away; nil next to a thread and in part of a view
 }
 
-// inList is the URL parameter of a thread that says from which list the user opened the thread. Its value is one of
-// the other constants; without it, the list is that of waiting items. The list's own parameters follow.
+// inList is the URL parameter that specifies the list from which the user opened a thread. Its value is one of the
+// other constants. Without the parameter, it is the list of waiting items. The list's own parameters follow it.
 const (
 	inList    = "in"
 	inInbox   = "inbox"
@@ -89,7 +89,7 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // number of prompts and threads, listed or not; excludes a thread that stays because it is being read
+	Count     int // total number of prompts and threads; excludes a thread that stays only while it is being read
 }
 
 // rowShown is one thread in the list.
@@ -111,7 +111,7 @@ type rowShown struct {
 // IsDesk reports whether the list shows waiting items, of the project or of all projects.
 func (d *desk) IsDesk() bool { return d.In == "" || d.In == inAll }
 
-// waiting shows the items that are waiting for the user, and what has happened since the user's last visit.
+// waiting shows the items that are waiting for the user, and the events since the user's last visit.
 func (h *Page) waiting(v *view) error {
 	if err := v.in("waiting", "Needs you"); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (v *view) opening(r *rowShown) string {
 	return strings.TrimSuffix(at+"?"+q.Encode(), "?") + "#" + r.Message
 }
 
-// row returns the row that a thread has in a group of the list.
+// row returns the row for a thread in a group of the list.
 func (v *view) row(t maildir.WaitingThread, group string) rowShown {
 	r := rowShown{WaitingThread: t, Waits: t.Waiting > 0 && group != "owed", fresh: group == "new"}
 	r.Link, r.Outside = v.opening(&r), slices.ContainsFunc(t.People, v.Outside)
@@ -287,8 +287,8 @@ func (v *view) layInbox() error {
 	return nil
 }
 
-// myInbox returns a page of the user's inbox. If the user has not written anything yet, the page is empty, because the
-// user is not an agent of the project until then.
+// myInbox returns a page of the user's inbox. If the user has not written anything yet, the user is not an agent of the
+// project, and the page is empty.
 func (v *view) myInbox(q index.InboxQuery) (*maildir.InboxPage, error) {
 	const leaveUnread = false
 	q.Agent, q.Peek = v.Me, true
@@ -356,7 +356,7 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 	return v.saidAt(v.at(), "Dismissed. A problem that happens again is shown again."), nil
 }
 
-// These errors mean that a thread asks the user for something, so the user cannot be done with it. If the error is
+// These errors mean that a thread asks the user for something, so the user cannot mark it as done. If the error is
 // errAsksThere, other threads may already have been marked as read.
 var (
 	errAsks      = errors.New("the thread asks for an answer")
@@ -393,8 +393,8 @@ func (h *Page) done(v *view) (to string, err error) {
 	return v.saying(v.back(), "read", joined(read), nil), nil
 }
 
-// before returns the parameters of the list next to the view that contained the form. They are empty if that list is
-// the one of the project, and if the view is unknown or belongs to another project.
+// before returns the parameters of the list next to the view that contained the form. They are empty if the list is the
+// project's list of waiting items, if the view is unknown, or if the view belongs to another project.
 func (v *view) before() url.Values {
 	from, err := url.Parse(v.r.Referer())
 	if err != nil || from.Host != v.r.Host {

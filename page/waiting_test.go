@@ -87,7 +87,7 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestAsleep checks that a nudge is offered only for agents that it can reach, and whose clients do not ask for
+// TestAsleep checks that a nudge is offered only for agents that it can reach and whose clients are not asking for
 // permission.
 func TestAsleep(t *testing.T) {
 	var jump atomic.Int64
@@ -246,7 +246,7 @@ func TestSince(t *testing.T) {
 	contains(t, look(s.base+"/"), news...)
 	contains(t, look("/"), `<dt>Stuck</dt><dd><a href="`+s.base+`/claims#`, `’s claim <small>· backend</small></dd>`)
 	jump.Store(int64(9 * time.Minute))
-	contains(t, look(s.base+"/threads"), news...) // the user's last visit was a moment ago, so the news may be unread
+	contains(t, look(s.base+"/threads"), news...) // the last visit was a moment ago, so the news may be unread
 	if text := look(s.base + "/thread/" + asked.ID); strings.Contains(text, "<dt>Decided</dt>") {
 		t.Errorf("the catch-up is next to a thread:\n%s", text)
 	}

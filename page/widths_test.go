@@ -43,7 +43,7 @@ func busyDay(t *testing.T) *site {
 	return s
 }
 
-// TestBrowserWidths checks views at all widths, in a project with a long name and invalid files: nothing may scroll
+// TestBrowserWidths checks views at all widths, in a project with a long name and invalid files. Nothing may scroll
 // sideways, the search field must have room for a word, and Notify me or More must be visible.
 func TestBrowserWidths(t *testing.T) {
 	s := busyDay(t)
@@ -69,8 +69,8 @@ func TestBrowserWidths(t *testing.T) {
 	}
 }
 
-// TestBrowserColumns checks that the columns of the agents view are aligned even if only some agents can be nudged,
-// and that a narrow window cuts none of the words.
+// TestBrowserColumns checks that the columns of the agents view are aligned even if only some agents can be nudged, and
+// that a narrow window does not cut off any words.
 func TestBrowserColumns(t *testing.T) {
 	s := busyDay(t)
 	b := s.tab()

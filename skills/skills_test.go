@@ -15,7 +15,7 @@ import (
 )
 
 // TestSpecification checks that each skill follows the Agent Skills specification (agentskills.io/specification), and
-// that Head reads what a YAML parser reads.
+// that Head returns the same fields as a YAML parser.
 func TestSpecification(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*/SKILL.md")
@@ -67,7 +67,8 @@ func TestSpecificationRefuses(t *testing.T) {
 
 var skillName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// parse returns the front matter of the skill in a folder, and the rule of the specification that the skill breaks.
+// parse returns the front matter of the skill in a folder. If the skill breaks a rule of the specification, problem
+// describes the rule.
 func parse(folder, text string) (head map[string]any, problem string) {
 	yamlText, _, closed := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !strings.HasPrefix(text, "---\n") || !closed {

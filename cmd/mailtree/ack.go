@@ -68,8 +68,8 @@ func rmCommand(p *program) *cobra.Command {
 
 // eachMessage makes c call do for each message in its arguments. If an argument is a thread's row number, wanted
 // selects the thread's messages: see deskWork.messagesOf. If do fails for one message, the command continues with the
-// others. It then prints how to undo the action, and what is waiting next. question is the first word of the
-// confirmation question: see confirmMessages.
+// other messages. It then prints the command that undoes the action, and the next waiting message. question is the
+// first word of the confirmation question: see confirmMessages.
 func (p *program) eachMessage(
 	c *cobra.Command, question string, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {

@@ -10,10 +10,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// activity shows the agents' operations, one per line: the time, the verb, and the line that git log will show, which
-// begins with the agent's name.
+// activity shows the agents' operations, one per line. A line contains the time, the verb, and the line that git log
+// shows for the operation, which begins with the agent's name.
 //
-//	10:15:03  send         GreenCastle -> BlueLake: Plan for /api/users
+//	10:15:03 send     GreenCastle -> BlueLake: Plan for /api/users
 type activity struct {
 	out io.Writer
 	now func() time.Time

@@ -45,7 +45,7 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-// prepare creates the program and the folder.
+// prepare creates the server's folder and its copy of the program.
 func (o *office) prepare() {
 	o.t.Helper()
 	o.dir = guesttest.Dir(o.t)
@@ -105,7 +105,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each call waits for the previous answer, because the bridge waits for only two seconds
+			if err != nil { // send one call at a time, because the bridge waits only two seconds for an answer
 				return err
 			}
 			texts = append(texts, text)
@@ -369,9 +369,9 @@ func (o *office) until(what string, ok func() bool) {
 	}
 }
 
-// TestHookKilled checks what happens to hooks if the server is killed while some of them are running and others are
-// waiting. After the restart, hooks that had started do not start again, but their end is recorded. Hooks that had
-// not started now run, and so do hooks for new mail.
+// TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
+// had started do not start again, but their end is recorded. Hooks that had not started now run, and so do hooks for
+// new mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -385,7 +385,7 @@ func TestHookKilled(t *testing.T) {
 	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`},
 		{"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
 	send := [2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`}
-	const before = 12 // more hooks than may run at once
+	const before = 12 // more hooks than may run at the same time
 	for range before {
 		calls = append(calls, send)
 	}
@@ -425,7 +425,7 @@ func TestHookKilled(t *testing.T) {
 			t.Errorf("%s began %d times", id, times[id])
 		}
 	}
-	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a recorded hook may not have started
+	if unstarted := before + 1 - len(times); unstarted > len(logged) { // a recorded hook may not have started yet
 		t.Errorf("%d of %d hooks ran, %d had been recorded when the server was killed", len(times), before+1, len(logged))
 	}
 }

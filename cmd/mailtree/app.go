@@ -149,9 +149,9 @@ func newWatcher(cfg *config, log *slog.Logger, store *maildir.Store) *watcher.Wa
 	})
 }
 
-// descriptors returns how many files, folders and connections the process may have open at once. The Go runtime has
-// raised that limit to its maximum. Operations on the store may use at most half of the limit, and Git at most a
-// quarter. The rest is for connections and readers.
+// descriptors returns how many files, folders and connections the process may have open at the same time. The Go
+// runtime has raised that limit to its maximum. Operations on the store may use at most half of the limit, and Git at
+// most a quarter. The rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {

@@ -19,9 +19,9 @@ import (
 const mostByContent = 8 << 20
 
 // filesToAttach returns the files as arguments of the tool send_message. Normally, the command reads the files and
-// passes their content. Users can therefore attach any file that they can read, and the server never reads a file for
-// a caller who may not read it. The command passes only the path, and lets the server decide, if the file would
-// exceed mostByContent, the command runs in an agent's session, or it does not send as the user. filesToAttach
+// passes their content. Users can therefore attach any file that they can read, and the server never reads a file for a
+// caller who may not read it. The command passes only the path, and lets the server decide, in three cases: the file
+// would exceed mostByContent, the command runs in an agent's session, or it does not send as the user. filesToAttach
 // returns an error for a file that does not exist (exit status 3) or that cannot be read.
 func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err error) {
 	if len(files) == 0 {
@@ -61,7 +61,7 @@ func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err 
 
 // readAttached reads a regular file of at most the given size. It returns a *tree.SizeError for a larger file.
 func readAttached(file string, limit int64) ([]byte, error) {
-	switch fi, err := os.Stat(file); { // opening a named pipe would block
+	switch fi, err := os.Stat(file); { // a stat first, because opening a named pipe would block
 	case err != nil:
 		return nil, err
 	case !fi.Mode().IsRegular():
@@ -75,7 +75,7 @@ func readAttached(file string, limit int64) ([]byte, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(data)) > limit { // the file is growing
+	if err == nil && int64(len(data)) > limit { // the file has grown since the check
 		err = &tree.SizeError{Size: int64(len(data))}
 	}
 	return data, err

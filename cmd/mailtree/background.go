@@ -28,7 +28,7 @@ import (
 // See docs/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
-// dialServer connects to the store's server, and never starts one. If no server is running, the error wraps
+// dialServer connects to the store's server, but never starts one. If no server is running, the error wraps
 // fs.ErrNotExist or ECONNREFUSED.
 func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 	return socket.Dial(ctx, storedir.SocketPath(c.Store))
@@ -102,7 +102,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // the new server also exits if another server already has the store
+		case <-ended: // the new server has exited, perhaps because another server already has the store
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -112,8 +112,8 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 }
 
 // spawn starts `mailtree serve --background` in its own session, with this program's settings instead of the folder's
-// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains what the
-// server printed.
+// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains the
+// server's output.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 		return nil, cannotRun(err)
 	}
 	ended = make(chan struct{})
-	go func() { // reads until the server has opened the store and closed the pipe; the server keeps running
+	go func() { // reads until the server closes the pipe, which it does when it has opened the store
 		defer close(ended)
 		said.ReadFrom(r)
 		r.Close()
@@ -177,7 +177,7 @@ func lastLine(s string) string {
 // maxLog is the size, in bytes, above which detach renames the store's log and starts a new one.
 const maxLog = 4 << 20
 
-// detach redirects the output of a background server to the log in the store. Until then, the output goes to the
+// detach redirects the output of a background server to the log in the store. Before that, the output goes to the
 // process that started the server.
 func detach(store string) error {
 	name := storedir.LogPath(store)
@@ -234,8 +234,9 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 }
 
 // taking calls take, which acquires the store's lock, and retries while another process holds the lock. Unless this
-// program is a background server, taking asks a background server that holds the lock to exit. It waits up to
-// patience for another command, or for a lock holder that does not respond yet. It returns the error from take.
+// program is a background server, taking asks a background server that holds the lock to exit. If another command, or a
+// server that does not respond yet, holds the lock, taking retries for up to patience. It returns the last error from
+// take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -96,8 +96,8 @@ func restoreCommand(p *program) *cobra.Command {
 	return c
 }
 
-// restore creates the store from a backup. It first restores into a folder next to the store's, and then swaps the two.
-// Meanwhile, it holds the store's lock, so that no server starts.
+// restore creates the store from a backup. It first restores into a new folder next to the store, and then swaps the
+// two folders. It holds the store's lock while it does so, so that no server can start.
 func (p *program) restore(ctx context.Context, name string, how backup.How) (err error) {
 	root := p.cfg.Store
 	if to, err := filepath.EvalSymlinks(root); err == nil {
@@ -177,7 +177,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 // asideSuffix is part of the name of a store that restore has moved aside.
 const asideSuffix = ".before-restore"
 
-// earlierStores returns the earlier versions of a store, which restore has moved aside.
+// earlierStores returns the paths of the earlier versions of a store that restore has moved aside.
 func earlierStores(store string) []string {
 	all, _ := os.ReadDir(filepath.Dir(store))
 	var dirs []string
@@ -189,7 +189,7 @@ func earlierStores(store string) []string {
 	return dirs
 }
 
-// tellRestored prints what was restored, and what the user needs to know about it.
+// tellRestored prints a summary of the restored data, and any follow-up work for the user.
 func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s, as of %s",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}

@@ -18,10 +18,11 @@ import (
 )
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
-// indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark of the project, with
-// one go test command for each line of docs/speed.md. Each benchmark also prints a bound to compare its result with.
-// -large adds the cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run (20 GB;
-// half an hour to create): see fixtures/bulk. If other programs use the processor, only the ratios are valid.
+// indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark of the project, with one
+// go test command for each line of docs/speed.md. Each benchmark also prints a bound for comparison. -large adds the
+// cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run: see fixtures/bulk. The
+// stores need 20 GB, and it takes half an hour to create them. If other programs use the processor, only the ratios are
+// valid.
 
 // benchProgram builds the program as it is released. The test binary is larger than the released program.
 func benchProgram(b *testing.B) string {
@@ -134,8 +135,8 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// setAside moves a repository away until the returned function is called. That function first moves away any repository
-// that was created in its place.
+// setAside moves a repository away. The returned function moves it back, after moving away any repository that was
+// created in its place.
 func setAside(b *testing.B, git string) (back func()) {
 	kept := filepath.Join(bulk.Dir(b), "git")
 	there := os.Rename(git, kept) == nil
@@ -161,7 +162,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range 8 {
 		clients = append(clients, bulk.Dial(b, server.addr))
 	}
-	highest, calls, rest := 0.0, 1000, 5*time.Second // rest gives the history time to commit
+	highest, calls, rest := 0.0, 1000, 5*time.Second // rest is long enough for the history to commit
 	if testing.Short() {
 		calls, rest = 20, 0
 	}

@@ -29,7 +29,7 @@ import (
 // last letter, and <made> is a generated name. With -update, the test rewrites the answers.
 const callTables = "../../fixtures/calls"
 
-// TestCalls checks that every call in every table gets the answer in the table, over every wire.
+// TestCalls checks that every call in every table gets the answer in the table, over every transport.
 func TestCalls(t *testing.T) {
 	files, err := filepath.Glob(callTables + "/*.txt")
 	if err != nil || len(files) == 0 {
@@ -67,7 +67,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// callDesk runs one table.
+// callDesk makes the calls in one table.
 type callDesk struct {
 	replayer
 	by  caller

@@ -69,8 +69,8 @@ func (d *desk) awaitAsks(agent string, want bool) {
 	d.t.Fatalf("%s: asks is not %v", agent, want)
 }
 
-// TestClientWaitEnds checks that nothing wakes a Claude Code session after its waiting hook has reached its timeout.
-// The next prompt then reports, once, the mail that arrived in the meantime.
+// TestClientWaitEnds checks that nothing wakes a Claude Code session after its waiting hook has reached its timeout. At
+// the next prompt, the mail that arrived in the meantime is reported exactly once.
 func TestClientWaitEnds(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	claudeKit.prepare(d)

@@ -27,7 +27,7 @@ var codexKit = kit{
 	resume:   []string{"codex", "exec", "-s", "danger-full-access", "--dangerously-bypass-hook-trust", "resume", "--last"},
 	terminal: "codex -s danger-full-access",
 	greet: func(screen *tmuxtest.Screen) {
-		screen.Await("Trust all and continue") // the dialog about hooks; earlier keys would become a prompt
+		screen.Await("Trust all and continue") // keys pressed before this dialog would be entered as a prompt
 		screen.PressUntil("2", "› 2. Trust all and continue")
 		screen.PressUntil("Enter", "Ask Codex to do anything")
 	},
@@ -90,8 +90,8 @@ func TestClientTrust(t *testing.T) {
 // codexKitUnattended is the kit for Codex in a sandbox. With danger-full-access, Codex would not ask about anything.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended checks that Codex can work without a user. It then refuses each tool that it would ask about,
-// but it can still claim a file, write to another agent and release the claim.
+// TestClientUnattended checks that Codex can work without a user. In this case, Codex refuses each tool that needs the
+// user's permission, but it can still claim a file, write to another agent and release the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})

@@ -16,7 +16,7 @@ type ending struct {
 	kit
 	interrupted string                   // the text on the screen after Esc has interrupted a turn
 	twice       bool                     // Esc must be pressed twice in quick succession to interrupt a turn
-	asking      string                   // the command line of a session that asks before each command; "": terminal
+	asking      string                   // the command line of a session that asks before each command; "": same as terminal
 	prepare     func(d *desk)            // additional setup for a session that asks; may be nil
 	question    string                   // a text that the screen shows at the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"

@@ -46,7 +46,7 @@ func TestClientKilled(t *testing.T) {
 				t.Fatal("the model's message did not arrive")
 			}
 		}
-		d.restart() // the bridge finds this server, or this server replaces the one that the bridge started
+		d.restart() // the bridge connects to this server, or this server replaces the bridge's server
 		d.awaitFile("started")
 		d.server.Process.Kill()
 		d.server.Wait()

@@ -56,7 +56,7 @@ func eachPlugin(t *testing.T, test func(t *testing.T, p plugged)) {
 }
 
 // TestClientPlugin checks that a client with the plugin behaves as it does after `mailtree setup`. A client with both
-// behaves the same, and does nothing twice.
+// also behaves the same way, and does nothing twice.
 func TestClientPlugin(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		t.Run("alone", func(t *testing.T) { turn(t, p.kit, true, func(d *desk) { d.plugIn(p) }) })
@@ -108,8 +108,8 @@ func TestClientPluginWake(t *testing.T) {
 	})
 }
 
-// TestClientPluginMissing checks that a client with the plugin works if mailtree is not on its PATH, and says once in a
-// session how to get it: on its screen, or to its model.
+// TestClientPluginMissing checks that a client with the plugin works if mailtree is not on its PATH, and says once per
+// session how to install mailtree, either on its screen or to its model.
 func TestClientPluginMissing(t *testing.T) {
 	const says = "program mailtree is not on the PATH"
 	eachPlugin(t, func(t *testing.T, p plugged) {

@@ -113,7 +113,7 @@ func (d *desk) beside(client string) *desk {
 	return &other
 }
 
-// serve starts the server at the given port.
+// serve starts the server on the given port.
 func (d *desk) serve(port string) {
 	d.t.Helper()
 	logs, err := os.OpenFile(filepath.Join(d.home, "serve.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -140,7 +140,7 @@ func (d *desk) serve(port string) {
 	d.t.Fatal("the server did not start")
 }
 
-// restart kills the server and starts another one at the same port.
+// restart kills the server and starts another one on the same port.
 func (d *desk) restart() {
 	d.t.Helper()
 	d.server.Process.Kill()

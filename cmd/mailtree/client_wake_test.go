@@ -142,7 +142,7 @@ func (d *desk) wake(agent, subject string) {
 	d.awaitIdle()
 }
 
-// sendBurst sends 100 messages at once, and returns how long the sending took.
+// sendBurst sends 100 messages concurrently, and returns how long the sending took.
 func (d *desk) sendBurst(agent string) time.Duration {
 	d.t.Helper()
 	began := time.Now()

@@ -52,7 +52,7 @@ func (d *doctor) clients(ctx context.Context) {
 	}
 }
 
-// clientCheck is the check of one client.
+// clientCheck checks one client.
 type clientCheck struct {
 	d      *doctor
 	client clients.Client
@@ -60,16 +60,16 @@ type clientCheck struct {
 	toolset string // as in clients.Setup
 	named   bool   // the command line names the client
 
-	set     bool // the client has an entry or hooks
+	set     bool // the client has a mailtree entry or mailtree's hooks
 	http    bool // an entry contains a URL
-	command bool // the client runs mailtree
+	command bool // an entry or a hook makes the client run mailtree
 }
 
 // examine checks the client's entries, its hooks, and anything that keeps the hooks from running.
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
-	var entryFile, hooksFile string // the files of the previous scope
+	var entryFile, hooksFile string // the files of the previous scope; "" in the first scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
 		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {
@@ -186,8 +186,8 @@ func (k *clientCheck) onPath() {
 	}
 }
 
-// heard reports when one of the client's hooks last ran in a folder that has a project. If none has run since setup,
-// heard says what the user may have to do, because clients run hooks only with the user's permission.
+// heard reports when one of the client's hooks last ran in a folder that has a project. If no hook has run since setup,
+// heard tells the user to allow the hooks, because clients run hooks only with the user's permission.
 func (k *clientCheck) heard(files []clients.Hooks) {
 	var set time.Time
 	last := k.lastHeard()
@@ -208,7 +208,7 @@ func (k *clientCheck) heard(files []clients.Hooks) {
 // time if none has run.
 func (k *clientCheck) lastHeard() (last time.Time) {
 	v, err := openTrees(k.d.p.cfg)
-	if err != nil { // doctor reports the error in another check
+	if err != nil { // another check reports this error
 		return last
 	}
 	defer v.close()
@@ -220,7 +220,7 @@ func (k *clientCheck) lastHeard() (last time.Time) {
 	return last
 }
 
-// ago formats the time since t for people.
+// ago formats the time since t for users.
 func ago(t time.Time) string {
 	if d := time.Since(t); d >= time.Minute {
 		return format.TimeLeft(d) + " ago"

@@ -17,7 +17,7 @@ import (
 // completing is the time limit for finding completions.
 const completing = 500 * time.Millisecond
 
-// Completion uses the server only if it is already running. It opens no store and creates no agent.
+// Completion uses the server only if it is already running. It never opens a store or creates an agent.
 
 // completeAgent completes a command whose only argument is an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -109,7 +109,8 @@ func completionNushell() *cobra.Command {
 	}
 }
 
-// loadsAlone makes `completion` print scripts that need no other packages and that a single line can load.
+// loadsAlone changes the `completion` command so that its scripts need no other packages and can be loaded with a
+// single line.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -144,7 +145,7 @@ func loadsAlone(root *cobra.Command) {
 	}
 }
 
-// keepsAddresses changes cobra's script for bash so that an address such as Ann@shop is one word.
+// keepsAddresses changes cobra's script for bash so that Bash treats an address such as Ann@shop as one word.
 var keepsAddresses = strings.NewReplacer(
 	"_init_completion -n =: ", "_init_completion -n =:@ ",
 	"handle_special_char \"$cur\" :\n", "handle_special_char \"$cur\" :\n    __mailtree_handle_special_char \"$cur\" @\n",

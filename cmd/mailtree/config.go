@@ -65,8 +65,8 @@ type config struct {
 
 	background bool // a background server: has no TCP port, logs to the store, and exits when no client uses it
 
-	now  func() time.Time  // set by a test to a clock that is wrong; otherwise nil
-	step func(name string) // set by a test to kill the program at a step; otherwise nil
+	now  func() time.Time  // only for tests: a clock that is wrong; nil: the system's clock
+	step func(name string) // only for tests: called at each step, where a test may kill the program; otherwise nil
 }
 
 // setting describes a setting, with its value and the source of the value.

@@ -16,8 +16,8 @@ import (
 )
 
 // confirm asks the user the question if an argument is a row number and the last list was not printed by `mailtree`
-// without arguments, because the user may be thinking of a different list. It returns an error if the user does not
-// agree. It asks on the terminal, even if standard input contains the text of a message.
+// without arguments. In that case, the user may be thinking of a different list. It asks on the terminal, even if
+// standard input contains the text of a message. It returns an error if the user does not agree.
 func (p *program) confirm(d *deskWork, question string) error {
 	if !d.unsure {
 		return nil
@@ -39,8 +39,7 @@ func (p *program) confirm(d *deskWork, question string) error {
 	return nil
 }
 
-// confirmMessages is like confirm. The question consists of the action in what, such as "Archive", and of the
-// messages.
+// confirmMessages is like confirm. The question consists of the action in what, such as "Archive", and the messages.
 func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string, ids []string) error {
 	if !d.unsure {
 		return nil

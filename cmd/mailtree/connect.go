@@ -13,9 +13,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// withServer calls do with a client of the store's server. If no server is running, it starts one in the background.
-// It returns errors from do, and an error if the server cannot be reached. If the store has no projects, it returns
-// begin's error instead, even if do has already failed because it found no project.
+// withServer calls do with a client of the store's server. If no server is running, it starts one in the background. It
+// returns errors from do, and an error if the server cannot be reached. If the store has no projects, it instead
+// returns begin's error, which explains how to start.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return p.begin()

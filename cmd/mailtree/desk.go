@@ -42,7 +42,8 @@ type deskWork struct {
 
 	rowProjects []string // in a list of all projects: the projects of the listed messages
 
-	// at is " --project SLUG" if the same command without --project, run here, would not reach this project.
+	// at is " --project SLUG" if a command that is run in this folder needs that flag to reach the project, and ""
+	// otherwise.
 	at string
 }
 
@@ -67,7 +68,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error for a command without --project whose folder is in no project.
+// errNoProject is the error for a command without --project that runs in a folder outside all projects.
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
@@ -80,10 +81,9 @@ const (
 )
 
 // atDesk calls do with a client of the server and the project. If the command acts as the user's agent, do also
-// receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list.
-// Either way, do receives the full ids. Without --project, atDesk uses the project of the list that a row number
-// refers to. If there is no row number either, it uses this folder's project. If this folder is in no project, the
-// error wraps errNoProject.
+// receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list. In
+// either case, do receives the full ids. Without --project, atDesk uses the project of the list if an id is a row
+// number, and this folder's project otherwise. If this folder is in no project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -171,7 +171,7 @@ func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	return " --project " + slug
 }
 
-// undoing returns the command that undoes what this command has done.
+// undoing returns the command line that undoes this command's action.
 func (d *deskWork) undoing() string { return "mailtree undo" + d.at }
 
 // projectKey returns the key that identifies a project to the server. If given is "", it returns the key for this
@@ -192,7 +192,7 @@ func (p *program) projectKey(given string) (string, error) {
 
 // me returns the user's agent name: MAILTREE_ME or, if that is not set, the login name. It returns an error if
 // MAILTREE_ME is not a valid agent name. The login name may contain characters that are not allowed in an agent name.
-// They are removed later (maildir.PersonName).
+// The function maildir.PersonName removes them later.
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -204,7 +204,7 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("your OS user has no name: choose one with MAILTREE_ME")
 	}
-	if format.ServerName(u.Username) { // the account has a name that is reserved for the server
+	if format.ServerName(u.Username) { // the account's name is reserved for the server
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil

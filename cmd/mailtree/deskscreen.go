@@ -65,7 +65,7 @@ func deskCommand(p *program) *cobra.Command {
 // deskSource implements desk.Source. It makes the same requests as the corresponding commands.
 type deskSource struct {
 	*program
-	slug, place string // the project, and what the screen calls it; slug is "" for all projects
+	slug, place string // the project, and its name on the screen; slug is "" for all projects
 }
 
 // forRow calls do with a client of the server, for the project of a row. In a list of one project, rows do not
@@ -86,8 +86,8 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	}); err != nil {
 		return nil, err
 	}
-	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // formats text without style
-	const actions = false                                         // the view has keys
+	d := &deskWork{Screen: &cli.Screen{Width: 80, Now: time.Now}} // formats text without styles
+	const actions = false                                         // the full-screen view has keys instead of commands
 	l := &fullscreen.List{Title: s.place + " · " + amountOf(&w), Me: w.Agent, Quiet: quietLines(d, &w, actions)}
 	l.Agents = doingNow(d, who.Agents, w.Agent)
 	for _, g := range w.Groups() {
@@ -99,7 +99,7 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 		}
 		for i := range g.Threads {
 			cells := threadRow(d, &g.Threads[i], "", map[bool]string{true: "to "}[g.ID == maildir.OwedGroup]).Cells
-			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // includes the project in a list of all projects
+			about := strings.TrimPrefix(cells[3]+": "+cells[4], ": ") // in a list of all projects, cells[3] is the project
 			rows = append(rows, fullscreen.Row{WaitingThread: g.Threads[i], Mark: cells[1], Who: cells[2], About: about})
 		}
 		l.Groups = append(l.Groups, fullscreen.Group{Title: g.Title, Total: len(g.Prompts) + g.Total, Rows: rows})
@@ -107,8 +107,8 @@ func (s *deskSource) List(ctx context.Context) (*fullscreen.List, error) {
 	return l, nil
 }
 
-// doingNow returns a line that says what the agents other than the user's are doing. Agents that are asking the user
-// for permission come first, followed by agents on hold.
+// doingNow returns a line that describes what the agents are doing, except for the user's own agent. Agents that are
+// asking the user for permission come first, followed by agents on hold.
 func doingNow(d *deskWork, all []mail.Listed, me string) string {
 	var parts [3][]string
 	for i := range all {
@@ -151,7 +151,7 @@ func (s *deskSource) Thread(ctx context.Context, r fullscreen.Row) (all []fullsc
 				at = uri + "&cursor=" + url.QueryEscape(page.Next)
 			}
 		}
-		_ = d.Ask(ctx, cli.Of(d.Slug, "looking"), mcpserver.LookAsk{Thread: r.Thread}, &struct{}{}) // only for notifications
+		_ = d.Ask(ctx, cli.Of(d.Slug, "looking"), mcpserver.LookAsk{Thread: r.Thread}, &struct{}{}) // best effort
 		return nil
 	})
 }

@@ -23,13 +23,13 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains a file NAME.tmpl for the answer to each command NAME. The file parts.tmpl contains parts that
-// several templates use.
+// templates contains a template file NAME.tmpl for each command NAME, which formats the command's answer. The file
+// parts.tmpl contains parts that several templates use.
 //
 //go:embed templates
 var templates embed.FS
 
-// asking requests the server's answer for a command with the given arguments.
+// asking is a function that sends a command's request, with the given arguments, and decodes the server's answer.
 type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
 
 // params are a tool's arguments.
@@ -86,7 +86,8 @@ func claimsCommand(p *program) *cobra.Command {
 	}, showByTemplate[mail.ClaimsResource])
 }
 
-// askWhois asks the server about the agent in the argument, or about the user's agent.
+// askWhois returns the function that asks the server about the agent in the argument or, without an argument, about the
+// user's agent.
 func askWhois(*pflag.FlagSet) asking {
 	return func(ctx context.Context, d *deskWork, args []string, answer any) error {
 		name := cmp.Or(strings.Join(args, ""), d.Person)
@@ -149,7 +150,7 @@ func lease(c *cobra.Command, given string) (time.Duration, error) {
 var isLong = map[string]bool{"agents": true, "claims": true}
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. flags adds the
-// command's flags, and returns the function that asks the server. show prints the server's answer.
+// command's flags, and returns the function that sends the request. show prints the server's answer.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
 	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
@@ -207,7 +208,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 		"matched": matched, "quoted": func(text string) string { return `"` + cli.Line(text) + `"` },
 		"state": d.stateOf, "edited": d.edited, "narrow": func() bool { return d.Width > 0 && d.Width < wideAgents },
 		"add": func(a, b int) int { return a + b },
-		"fact": func(label, value string) string { // "" if there is no value
+		"fact": func(label, value string) string { // returns "" if the value is empty
 			if value == "" {
 				return ""
 			}
@@ -271,8 +272,8 @@ func matched(files *int) string {
 	return count(*files, "file")
 }
 
-// presence returns an agent's status, with a remark if the agent is waiting for the user's answer. The status of an
-// agent on hold is "held".
+// presence returns an agent's status, with a remark if the agent is waiting for an answer from the user. The status of
+// an agent on hold is "held".
 func presence(status string, asks bool, held *mail.HeldShape) string {
 	switch {
 	case held != nil:
@@ -301,7 +302,7 @@ func (d *deskWork) stateOf(a *mail.Listed) string {
 	return "quiet"
 }
 
-// edited returns the file that an agent has edited last, and the file's age. On a narrow terminal, the file has no
+// edited returns the file that an agent has edited last, and the file's age. On a narrow terminal, it omits the file's
 // folder. edited returns "" if there is no file.
 func (d *deskWork) edited(file, at string) string {
 	if file == "" {
@@ -339,7 +340,7 @@ func (d *deskWork) madeAt(commit string) string {
 	return hash + "  " + d.seen(stamp) + "  " + subject
 }
 
-// seen describes when an agent was last active.
+// seen formats a timestamp as its age followed by the exact time. It returns "" if there is no timestamp.
 func (d *deskWork) seen(stamp string) string {
 	if stamp == "" {
 		return ""
@@ -354,7 +355,7 @@ func reason(text string) string {
 	return ": " + cli.Line(text)
 }
 
-// howFar describes the latest thing that a recipient has done with a message.
+// howFar describes a recipient's last action on a message, such as "acknowledged".
 func howFar(r *index.Receipt) string {
 	switch {
 	case r.Status != "":

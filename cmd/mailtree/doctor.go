@@ -67,7 +67,7 @@ type doctor struct {
 	json  bool           // print the findings as JSON
 	found []findingShape // with json: the findings so far
 
-	sends bool // the server sends mail to other domains, or would with these settings if it were running
+	sends bool // the running server sends mail to other domains; without a running server: these settings allow it
 }
 
 // findingShape is a finding in the JSON that `mailtree doctor` prints.
@@ -101,8 +101,8 @@ func (d *doctor) add(mark, format string, args []any) {
 
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
-// finding formats one line. Names, texts and errors may come from anyone, so finding escapes characters that could
-// end the line or control the terminal.
+// finding formats one line. Names, texts and errors may contain text written by others, so finding escapes characters
+// that could end the line or control the terminal.
 func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -199,7 +199,8 @@ func (d *doctor) examine(ctx context.Context) {
 	d.index(ctx, v)
 }
 
-// refused reports the projects that this version must not use. A running server reports them itself.
+// refused reports the projects that this version refuses to open because of their format. A running server reports them
+// itself.
 func (d *doctor) refused() {
 	all, err := storedir.Refused(d.p.cfg.Store)
 	if err != nil {
@@ -272,7 +273,7 @@ func (d *doctor) permissions() {
 	}
 }
 
-// files checks that the store's own files, which the user may have replaced, are readable.
+// files checks that the store's own files are readable. The user may have replaced them.
 func (d *doctor) files() {
 	bad := maildir.FileProblems(d.p.cfg.Store)
 	for _, err := range bad {
@@ -283,7 +284,8 @@ func (d *doctor) files() {
 	}
 }
 
-// notifications checks that the program in NOTIFY_COMMAND exists. The server only logs that it cannot be run.
+// notifications checks that the program in NOTIFY_COMMAND exists. If the server cannot run the program, it only writes
+// a log line.
 func (d *doctor) notifications() {
 	if len(d.p.cfg.Notify) == 0 {
 		return
@@ -406,7 +408,8 @@ func (d *doctor) folders() {
 	}
 }
 
-// crossing reports mail to another project that has been waiting for longer than a send waits for its delivery.
+// crossing reports mail that is queued for other projects. If a server is running, it reports only mail that has been
+// waiting for more than a minute.
 func (d *doctor) crossing(v *view) {
 	all, err := maildir.CrossingWaits(d.p.cfg.Store, slices.Sorted(maps.Keys(v.trees)))
 	if err != nil {

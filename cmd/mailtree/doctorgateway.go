@@ -19,7 +19,7 @@ import (
 )
 
 // gateway reports problems that keep mail from other domains from arriving, or that make other servers distrust our
-// mail. It checks doctor's own settings, not those of a running server.
+// mail. It checks doctor's own settings, not the settings of a running server.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {
@@ -50,7 +50,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	}
 }
 
-// smarthost reports problems with the server that relays our mail.
+// smarthost reports problems with the smarthost, which relays outgoing mail.
 func (d *doctor) smarthost(ctx context.Context) {
 	s := d.p.cfg.Gateway.Smarthost
 	if s == nil {
@@ -111,7 +111,7 @@ func (d *doctor) unsent(v *view) {
 // queue reports mail that the server has been unable to send for a day.
 func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	var q mcpserver.Queued
-	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // no outgoing mail, or no answer
+	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // outgoing mail is off, or no answer
 		return
 	}
 	old := q.Items[:0]

@@ -42,7 +42,7 @@ func editCommand(p *program) *cobra.Command {
 				return askAbout(ctx, d, "amendable", d.IDs[0], func(a *maildir.Amendable) error { return showAmendable(d, a) })
 			}
 			inEditor := cli.IsTerminal(p.std.in) && !c.Flags().Changed("message") && !c.Flags().Changed("subject")
-			if inEditor { // the editor shows the message
+			if inEditor { // the editor shows the message, so the user does not have to confirm it
 				d.unsure = false
 			}
 			if err := p.confirmMessages(ctx, d, "Change for everyone:", d.IDs); err != nil {

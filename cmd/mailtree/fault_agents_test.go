@@ -15,7 +15,7 @@ import (
 type agent struct {
 	*load
 	name   string
-	read   map[string]bool // whether each delivery that the agent has seen is marked as read
+	read   map[string]bool // by delivery id: whether the delivery is marked as read
 	acked  map[string]bool
 	claims map[string]bool // for each pattern: true if claimed, false if released
 }
@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records the state of a delivery as an answer reported it.
+// stands records the state of a delivery that an answer reported.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)

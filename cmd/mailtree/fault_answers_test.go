@@ -14,7 +14,7 @@ import (
 // difference is a mismatch between an answer and the files.
 type difference struct {
 	text string
-	lost bool // the server reported it before the fault, and it is unchanged on disk, but the answer lacks it
+	lost bool // the server reported the item before the fault, and its file is unchanged, but the answer lacks the item
 }
 
 // differing asks the server for everything that the attempted operation may have changed, and compares the answers
@@ -176,7 +176,7 @@ func (r *peril) canonical() string {
 func (r *peril) glob(pattern string) (paths []string) {
 	const day = "/*/*/*/"
 	all, err := filepath.Glob(filepath.Join(r.tree, pattern))
-	if strings.Contains(pattern, day) && err == nil { // a day with more than 1,000 messages has more folders
+	if strings.Contains(pattern, day) && err == nil { // a day with more than 1,000 messages has subfolders
 		var more []string
 		more, err = filepath.Glob(filepath.Join(r.tree, strings.Replace(pattern, day, day+"[0-9]*/", 1)))
 		all = append(all, more...)

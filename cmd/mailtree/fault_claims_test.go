@@ -16,9 +16,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// TestFaultClaims checks that exactly one agent gets a path that agents on three machines claim at the same time,
-// again and again. Meanwhile, the machines are killed and lose the shared repository, and one clock is an hour off.
-// In the end, the claim files on all machines show which agent won each path.
+// TestFaultClaims checks that exactly one agent gets a path if agents on three machines claim the path at the same
+// time. It repeats this contest many times. Meanwhile, the machines are killed and lose access to the shared
+// repository, and one clock is an hour off. In the end, the claim files on all machines show which agent won each path.
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -110,8 +110,8 @@ type claimer struct {
 	holder string // the agent that won the last contest, if this machine did not
 }
 
-// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed in the
-// meantime.
+// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed during the
+// call.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
 	ask := func() error {
@@ -144,8 +144,8 @@ func (m *claimer) claim(pattern string, kill bool) {
 }
 
 // onShared turns on sync for the project, although no other machine has joined yet. It runs a sync, which brings the
-// list of claims on this machine up to date. Otherwise, the sync at a server's start would add steps of its own, and
-// even more steps if the list were out of date.
+// list of claims on this machine up to date. Otherwise, the sync at a server's start would add extra steps, and even
+// more if the list were out of date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

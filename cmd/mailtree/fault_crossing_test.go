@@ -25,12 +25,12 @@ type crossing struct {
 
 	mu    sync.Mutex
 	next  int                // number of the next message
-	open  []crossed          // messages whose send was not answered, to be sent again
+	open  []crossed          // messages that were sent without an answer, and must be sent again
 	sent  map[string]string  // the id of each answered send, by message body
 	asked map[string]crossed // all messages, by body
 }
 
-// crossed is a message from an agent of one project to agents of the other one.
+// crossed is a message from an agent of one project to agents of the other project.
 type crossed struct {
 	message
 	target string // key of the other project
@@ -60,7 +60,8 @@ func newCrossing(t *testing.T) *crossing {
 	return c
 }
 
-// draft returns a new message, or one whose send was not answered. Every third message goes from front to back.
+// draft returns a new message, or a message that must be sent again because there was no answer. Every third message
+// goes from front to back.
 func (c *crossing) draft() crossed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,9 +190,9 @@ func (c *crossing) check() {
 	}
 }
 
-// TestFaultCrossingSteps checks a send to another project if the server is killed before or after any of the send's
-// steps: in the sender's tree, between the trees or in the other tree. After the next start, the message is in both
-// trees or in neither. If the send was answered, the message is in both.
+// TestFaultCrossingSteps kills the server before or after each step of a send to another project: in the sender's tree,
+// between the trees or in the other tree. After the next start, the message is in both trees or in neither. If the send
+// was answered, the message is in both.
 func TestFaultCrossingSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -219,11 +220,11 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file, outbox; there: canonical file
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file and outbox; there: canonical file
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++
-			if died { // the trees show that the message was sent
+			if died { // no answer, but the trees show that the message was sent
 				c.mu.Lock()
 				c.sent[m.Body] = c.idOf(m)
 				c.mu.Unlock()

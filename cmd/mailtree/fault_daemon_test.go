@@ -32,8 +32,8 @@ type daemon struct {
 	url     string
 	client  *http.Client
 	starts  int
-	slowest time.Duration // the slowest start
-	busiest time.Duration // the most processor time that a start used
+	slowest time.Duration // the duration of the slowest start
+	busiest time.Duration // the maximum processor time of a start
 }
 
 // newDaemon returns a daemon that is not running yet. The test's cleanup kills any server that is still running.
@@ -47,7 +47,7 @@ func newDaemon(t testing.TB, store string) *daemon {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
 				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
-					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // works across disks
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // mv works across file systems
 			}
 		}
 	})

@@ -78,7 +78,7 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies checks that every answer is true if the disk fails under load, so that nothing can be written or
+// TestFaultDiskDies checks that every answer is correct if the disk fails under load, so that nothing can be written or
 // removed. When the disk works again, the server starts without help.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()

@@ -21,8 +21,8 @@ import (
 
 // TestFaultEdits checks that no edit is lost while users save messages and profiles in a tight loop, half of them in
 // place and half by rename. Meanwhile, agents read, acknowledge and pop the same messages, mark them as unread, and
-// claim and release files. From time to time, the users rest until everything that they saved is committed. The
-// server must commit it even though the agents never rest. At the end, each file is as its user last saved it, the
+// claim and release files. From time to time, the users stop saving until everything that they saved is committed. The
+// server must commit it even though the agents never stop. At the end, each file is as its user last saved it, the
 // history contains every version that was ever left unchanged, and everything matches the agents' answers.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
@@ -79,7 +79,7 @@ type edits struct {
 	rested  int
 }
 
-// burst makes each user save n times, and then rest.
+// burst makes each user save n times, and then waits until everything is committed.
 func (e *edits) burst(n int) {
 	e.d.t.Helper()
 	e.save(n)
@@ -89,7 +89,7 @@ func (e *edits) burst(n int) {
 	}
 }
 
-// save makes each user save n times, without resting.
+// save makes each user save n times without a pause.
 func (e *edits) save(n int) {
 	var all sync.WaitGroup
 	for _, p := range e.persons {
@@ -104,7 +104,7 @@ func (e *edits) save(n int) {
 	all.Wait()
 }
 
-// rest records the files that a user saved and then left alone until they were committed.
+// rest records the files that a user saved and then left unchanged until they were committed.
 func (e *edits) rest(p *person) {
 	for path := range p.unrested {
 		e.ledger.Rest(path, p.last[path])
@@ -112,9 +112,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless makes the users save continuously. Meanwhile, n times, another user saves a file and leaves it alone until
-// the server has committed it. The server delays a commit until users stop editing, but not forever. restless returns
-// the number of saves.
+// restless makes the users save continuously. Meanwhile, n times, another user saves a file and leaves it unchanged
+// until the server has committed it. The server delays a commit until users stop editing, but not forever. restless
+// returns the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -196,7 +196,7 @@ type person struct {
 	files    []string
 	n        int
 	last     map[string][]byte
-	unrested map[string]bool // files saved since the last rest
+	unrested map[string]bool // files saved since the last call of rest
 }
 
 func (p *person) save() {

@@ -31,13 +31,13 @@ var errnos = []syscall.Errno{
 
 // TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
 // the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is there. A refusal says nothing about files that could not be read. The answers
-// list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
-// granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
+// that the server reported as done is on disk. A refusal says nothing about files that could not be read. The answers
+// list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never granted
+// an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
-// In the short form, one call in three fails for most kinds of operations, and the errnos take turns. In the long
-// form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the errnos take
-// turns there too.
+// In the short form, one call in three fails for most kinds of operations, and the test cycles through the errnos. In
+// the long form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the test
+// cycles through the errnos there too.
 func TestFaultErrno(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -80,7 +80,7 @@ type peril struct {
 	hitPath string // path of the call that failed
 
 	got  string // the id of the popped message
-	task string // in Dora's profile, as a user last wrote it
+	task string // the task in Dora's profile, as last written by a user
 	away string // the file that a user has removed
 	copy []byte // the content of the removed file
 }
@@ -139,8 +139,9 @@ func (r *peril) shots(turn int) (shots []shot) {
 	return shots
 }
 
-// fail returns shots for a call. In the long form, there is one for each errno. Otherwise, and for commits, there is
-// only one, and the errnos take turns. Only calls that change something can fail because of a full disk.
+// fail returns shots for a call. In the long form, there is one shot for each errno. Otherwise, and for commits, there
+// is only one shot, and the test cycles through the errnos. Only calls that change something can fail because of a full
+// disk.
 func (op *operation) fail(s shot, turn int) (shots []shot) {
 	all := errnos
 	if !s.changes {
@@ -240,7 +241,7 @@ func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // ask first: a waiting path may soon be up to date
+		waiting := r.health().waiting // ask first, because a waiting path may become up to date at any time
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {
@@ -274,14 +275,14 @@ func (r *peril) heal() {
 	})
 }
 
-// restoreMode does what a user would do: it changes the mode of a file that could not be read.
+// restoreMode changes the mode of a file that could not be read, as a user would.
 func (r *peril) restoreMode(name string) {
 	for ; strings.HasPrefix(name, r.injector.tree+"/") && !strings.Contains(name[len(r.injector.tree):], "/."); name = filepath.Dir(name) {
 		st, err := os.Stat(name)
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // a different mode, because the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // change the mode, because the watcher compares modes
 			r.d.t.Fatal(err)
 		}
 		return

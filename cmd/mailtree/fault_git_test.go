@@ -107,8 +107,9 @@ func (p *gitPerson) stash(text string) {
 	}, "stash", "pop", "-q")
 }
 
-// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. stash
-// and revert --abort may do that, because they reset to the HEAD that they read before they acquired the lock.
+// movedBack finds a reset in the reflog that removed commits from the branch. It returns "" if there is none. `git
+// stash` and `git revert --abort` may cause such a reset, because they reset to the HEAD that they read before they
+// acquired the lock.
 func (p *gitPerson) movedBack() string {
 	log, err := os.ReadFile(filepath.Join(p.dir, ".git/logs/refs/heads", p.branch))
 	if err != nil {
@@ -125,7 +126,8 @@ func (p *gitPerson) movedBack() string {
 // back checks out the branch that the server commits to.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command that a lock prevents, about as fast as a user can. It also stops if round returns true.
+// insist repeats a command while Git refuses it because of a lock, about as fast as a user can. It also stops if round
+// returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {

@@ -139,7 +139,7 @@ func TestFaultIncoming(t *testing.T) {
 	if files == 0 || files > d.gauge("mailtree_incoming_file_limit_bytes") {
 		t.Errorf("the temporary files have %d bytes", files)
 	}
-	// On a slow machine, a message can reach the time limit for receiving it: 451.
+	// On a slow machine, receiving a message may exceed the time limit. The reply is then 451.
 	if got := d.gauge("mailtree_messages"); got != int64(first["250"]) || first["250"]+first["451"]+first["452"] != finishing {
 		t.Errorf("%d messages in the store, the replies were %v", got, first)
 	}
@@ -163,7 +163,7 @@ func TestFaultIncoming(t *testing.T) {
 	}
 }
 
-// finish sends n large messages to ops at once, and counts the reply codes.
+// finish sends n large messages to ops concurrently, and counts the reply codes.
 func finish(t *testing.T, path string, n int) map[string]int {
 	t.Helper()
 	var mu sync.Mutex

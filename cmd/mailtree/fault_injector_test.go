@@ -108,7 +108,7 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 	return 0
 }
 
-// arm begins a try. From then on, the injector counts calls, and makes the shot's call fail (nil: none). It does not
+// arm begins a try. After that, the injector counts calls and, unless s is nil, makes the shot's call fail. It does not
 // count calls for paths of earlier tries, unless the path contains keep or every is set.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()

@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultKill checks that nothing is lost if the server is killed at random moments under load, again and again.
-// After each start, everything that the server reported as done is there, and the start takes less than two seconds
-// of processor time. At the end, every invariant holds, and each message was popped once.
+// TestFaultKill checks that nothing is lost if the server is repeatedly killed at random moments under load. After each
+// start, everything that the server reported as done is on disk, and the start takes less than two seconds of processor
+// time. At the end, every invariant holds, and each message was popped once.
 func TestFaultKill(t *testing.T) {
 	t.Parallel()
 	kills := extent(20, 1000)
@@ -46,8 +46,9 @@ func TestFaultKill(t *testing.T) {
 	t.Logf("%d kills: %s", kills, l)
 }
 
-// live keeps a server running until it has answered some calls, and a moment longer. In some rounds, there are enough
-// calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast one.
+// live keeps a server running until it has answered some calls, and for a short time after that. In some rounds, there
+// are enough calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast
+// one.
 func (l *load) live(k int) {
 	most := 10
 	if k%10 == 9 {

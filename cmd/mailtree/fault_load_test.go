@@ -26,8 +26,8 @@ type load struct {
 	unknown atomic.Int64 // calls whose answer says that the outcome is unknown, because the disk was too slow
 	// refusal handles an error from a tool. If it is nil, the error fails the test.
 	refusal func(error)
-	// meddled reports whether a user has touched a message's files. If so, an answer may report a state other than the
-	// one that the call caused. If meddled is nil, no user touches files.
+	// meddled reports whether a user has touched a message's files. If so, an answer may report a state that the call
+	// did not cause. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
 	pace    time.Duration // a client's pause between two calls, so that the store of a long test stays small
@@ -35,7 +35,7 @@ type load struct {
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
-	again []message           // messages whose send was not answered, to be sent again with their keys
+	again []message           // messages that were sent without an answer, and must be sent again with their keys
 }
 
 type message struct {
@@ -194,8 +194,8 @@ func (l *load) send(m message) error {
 	return nil
 }
 
-// take removes the id of an unacknowledged message from an agent's list and returns it: a random message, or the one
-// that is probably being popped now.
+// take removes the id of an unacknowledged message from an agent's list and returns the id. It chooses a random
+// message, or the message that is probably being popped at the same time.
 func (l *load) take(agent string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -59,12 +59,12 @@ const faultEnv = "MAILTREE_FAULT_PROGRAM"
 // the program supports the same formats as the released program.
 const formatEnv = "MAILTREE_TEST_FORMAT"
 
-// faultClockEnv is the environment variable that says how wrong the fault program's clock is.
+// faultClockEnv is the environment variable for the error of the fault program's clock, as a duration.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
-// This init sets up the test binary: the binary pauses at random if the tests should pause, supports the formats in
-// formatEnv, and waits for Git as long as necessary. If faultEnv is set, the init also turns the test binary into the
-// fault program, whatever the binary's name: see faultServe.
+// This init sets up the test binary. If pauses are turned on, the binary pauses at random steps. It supports the
+// formats in formatEnv, and waits for Git as long as necessary. If faultEnv is set, the init also turns the test binary
+// into the fault program, regardless of the binary's name: see faultServe.
 func init() {
 	folders.Patience = time.Hour
 	testStep = waits.Pauses() // also for the programs that scripts and other tests start

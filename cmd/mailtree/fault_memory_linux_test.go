@@ -22,12 +22,12 @@ import (
 )
 
 // maxResident is the maximum memory, in bytes, that the server may use regardless of the requests that it gets. The
-// limit is higher with the race detector, which needs memory of its own.
+// limit is higher with the race detector, which needs additional memory.
 const maxResident = (400 << 20) * (1 + (slower-1)/2)
 
-// TestFaultMemory checks that the server uses little memory while many clients request large mail at once, in every
-// possible way. The long form stores 40 messages of 8 MB, with which the limit was determined. The short form checks
-// the same with four messages and fewer clients.
+// TestFaultMemory checks that the server uses little memory while many clients request large mail at the same time, in
+// every possible way. The limit was determined with the long form, which stores 40 messages of 8 MB. The short form
+// uses four messages and fewer clients.
 func TestFaultMemory(t *testing.T) {
 	longer(t)
 	many := extent(8, 64)

@@ -81,7 +81,7 @@ func noMore(*peril, error) {}
 
 func fresh(*peril) {}
 
-// newcomer registers an agent without mail: the agent's folders are created with its first message.
+// newcomer registers an agent without mail. The agent's folders are created with its first message.
 func newcomer(r *peril) {
 	if err := r.register(); err != nil {
 		r.d.t.Fatal(err)
@@ -280,8 +280,8 @@ func (r *peril) saveProfile(agent, task string) {
 	r.save(path, data)
 }
 
-// passed waits until the server has finished the reads that were in progress when the fault struck. By then it has
-// noticed any file that a user saved later.
+// passed waits until the server has finished the reads that were in progress when the fault struck. At that point, it
+// has also noticed every file that a user saved since the fault.
 func (r *peril) passed() {
 	r.d.t.Helper()
 	task := fmt.Sprintf("after %d", r.n)
@@ -414,8 +414,8 @@ func (r *peril) flush() error {
 	return r.answer(err)
 }
 
-// committed waits until the history is up to date. If a file could not be read, the history leaves it out until the
-// file is saved again.
+// committed waits until the history is up to date. If a file could not be read, the history omits it until the file is
+// saved again.
 func (r *peril) committed(error) {
 	r.d.t.Helper()
 	limit := time.Minute // the history retries with backoff

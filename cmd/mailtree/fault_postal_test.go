@@ -71,7 +71,7 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	if err != nil {
 		p.d.t.Errorf("refused: %v", err)
 	}
-	p.ledger.Pop(agent, "") // there was an answer; settle finds out which delivery it was
+	p.ledger.Pop(agent, "") // there was an answer; settle later finds the delivery
 	if err != nil || m.ID == "" {
 		return "", err
 	}
@@ -135,7 +135,7 @@ func (p *post) settle(agent string) (silent int) {
 	return silent
 }
 
-// check compares everything with the store once all inboxes are settled.
+// check compares the answered sends and pops with the store, once all inboxes are settled.
 func (p *post) check() {
 	p.d.t.Helper()
 	for body, from := range p.sent {
@@ -229,7 +229,7 @@ func TestFaultPostalKill(t *testing.T) {
 type crowd struct {
 	*post
 	answered atomic.Int64
-	ended    atomic.Bool // no more messages will come
+	ended    atomic.Bool // no more messages will be sent
 	sure     bool        // the server is not killed, so every call must be answered
 
 	left chan parcel // messages that still have to be sent, or sent again
@@ -253,7 +253,7 @@ func newCrowd(t *testing.T, total int) *crowd {
 }
 
 // clients runs all clients until the server is gone. A sender also stops when there is nothing left to send, and a
-// taker also stops when a message tells it to.
+// taker also stops when it receives a stop message.
 func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	senders, takers = &sync.WaitGroup{}, &sync.WaitGroup{}
 	for range crowdSize {
@@ -271,7 +271,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 		})
 		takers.Go(func() {
 			for {
-				ended := c.ended.Load() // before the call: an empty answer does not cover messages that arrive later
+				ended := c.ended.Load() // read before the call, because messages may arrive after an empty answer
 				body, err := c.take("box", waitSeconds)
 				if err != nil && c.sure {
 					c.d.t.Errorf("no answer from a running server: %v", err)
@@ -304,10 +304,10 @@ func (c *crowd) wait(n int64) {
 	until(c.d.t, "calls are answered", time.Minute, func() bool { return c.answered.Load() >= n || len(c.left) == 0 })
 }
 
-// stop is the beginning of the messages that end takers. Each of these messages ends one taker.
+// stop is the prefix of the messages that stop takers. Each of these messages stops one taker.
 const stop = "stop "
 
-// finish sends the remaining messages, and takes all messages.
+// finish sends the remaining messages, and receives all messages.
 func (c *crowd) finish() {
 	c.d.t.Helper()
 	c.sure = true

@@ -19,10 +19,10 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// TestFaultPowerLoss checks that nothing is lost if the power fails under load. It copies the file that backs a
-// mounted ext4 file system. The copy has the content that a disk would have at that moment. The test mounts the copy,
-// which replays its journal, and starts a server on it. Everything that the server reported as done before the copy
-// began is there, nothing is incomplete, the repository is sound, and the index can be reconciled.
+// TestFaultPowerLoss checks that nothing is lost if the power fails under load. It copies the file that backs a mounted
+// ext4 file system. The copy has the content that a disk would have at that moment. The test mounts the copy, which
+// replays its journal, and starts a server on it. Everything that the server reported as done before the copy began is
+// in the store, nothing is incomplete, the repository is sound, and the index can be reconciled.
 func TestFaultPowerLoss(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")
@@ -57,10 +57,10 @@ func TestFaultPowerLoss(t *testing.T) {
 // durable are then lost when the power fails.
 const rareWrites = "loop,commit=300"
 
-// TestFaultPowerSteps checks what is on the disk after the power fails at each step of a send to three recipients.
+// TestFaultPowerSteps checks the content of the disk after the power fails at each step of a send to three recipients.
 // The power also fails right after the answers to a send, an acknowledgement and a pop, and after the commit. At each
-// step, it fails twice. The first time, the disk contains only what the server had made durable. The second time, the
-// kernel has also written the names of all files, but not the content of files that were not made durable.
+// step, it fails twice. The first time, the disk contains only data that the server had made durable. The second time,
+// the kernel has also written the names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -114,9 +114,9 @@ func TestFaultPowerSteps(t *testing.T) {
 	t.Logf("%d power cuts at %d steps: %s", cuts, at, s)
 }
 
-// TestFaultPowerSync checks a machine whose power fails while it merges what another machine has pushed, at every
-// step of the writer and at any moment of a sync. The merged files are complete or absent. If the sync was answered,
-// they are complete. The next sync delivers the rest, however much of the fetched data is left.
+// TestFaultPowerSync cuts a machine's power while it merges files that another machine has pushed. The power fails at
+// every step of the writer and at any moment of a sync. The merged files are complete or absent. If the sync was
+// answered, they are complete. The next sync delivers the rest, regardless of how much of the fetched data is left.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestFaultPowerSync(t *testing.T) {
 		at += extent(5, 1)
 		for _, names := range []bool{false, true} {
 			s.n++
-			_, _ = d.verb("sync", "project", faultKey) // this sync fails; pushed waits for that
+			_, _ = d.verb("sync", "project", faultKey) // this sync fails, and pushed waits for the failure
 			pushed(s)
 			_, err := d.verb("hold", "at", strconv.Itoa(at))
 			s.must(err)
@@ -172,8 +172,8 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was complete %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy of the disk, and merges whatever the copy's store lacks. If the store
-// lacked nothing, afterPowerLoss returns 1.
+// afterPowerLoss starts a server on the copy of the disk, and merges the files that the copy's store lacks. It returns
+// 1 if the store lacked no files.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))
@@ -231,9 +231,9 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk as it is at one moment, and returns the ledger of the calls that had been answered by
-// then. The server is paused in the meantime, so that the kernel writes little. If two reads are equal, nothing was
-// written between them.
+// cutPower copies the disk as it is at one moment, and returns a ledger of the calls that were answered before. The
+// server is paused during the copy, so that the kernel writes little. If two reads are equal, nothing was written
+// between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()

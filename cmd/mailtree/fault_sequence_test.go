@@ -61,7 +61,7 @@ type sequence struct {
 	steps, kills int
 
 	mu      sync.Mutex
-	touched map[string]bool // ids of messages whose files the user has touched; "": of all messages
+	touched map[string]bool // ids of messages whose files the user has touched; the id "" means all messages
 }
 
 func playSequence(t *testing.T, seed uint64) *sequence {
@@ -114,7 +114,7 @@ func (s *sequence) round(round uint64, n int) {
 				if actor == 2 {
 					s.editSomething(r)
 				} else if s.callSomething(r) != nil {
-					return // the server is dead
+					return // the server has exited
 				}
 			}
 		})
@@ -139,8 +139,8 @@ func (s *sequence) callSomething(r *rand.Rand) error {
 	return s.check(agent)
 }
 
-// quiet waits until the server has read and committed everything, and checks the store while the server is running.
-// The server may still have to write some files of its own.
+// quiet waits until the server has read and committed everything, and checks the store while the server is running. The
+// server may still have to write some of its own files.
 func (s *sequence) quiet() {
 	s.d.t.Helper()
 	s.ask("compare", "project", faultKey)
@@ -161,7 +161,8 @@ func (s *sequence) quiet() {
 	}
 }
 
-// committed waits until the history contains everything, including what a server finds when it starts after a kill.
+// committed waits until the history contains everything, including the changes that a server finds when it starts after
+// a kill.
 func (s *sequence) committed() {
 	s.d.t.Helper()
 	tree := s.d.tree()

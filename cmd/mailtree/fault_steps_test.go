@@ -29,7 +29,7 @@ type stepped struct {
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride is how many more steps the server completes in each try than in the previous one.
+// stride returns the number of additional steps that the server completes in each try.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -48,9 +48,9 @@ type steps struct {
 	takesAway bool // the operation removes messages, so git log contains messages that the tree does not
 }
 
-// TestFaultSteps checks each operation if the server is killed before or after any of its steps: staging of each
-// file, journal, sync, each rename, ingest, tidying, record, answer. After the next start, the operation is complete
-// or absent. If it was answered, it is complete.
+// TestFaultSteps kills the server before or after each step of each operation: staging of each file, journal, sync,
+// each rename, ingest, tidying, record, answer. After the next start, the operation is complete or absent. If it was
+// answered, it is complete.
 func TestFaultSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestFaultSteps(t *testing.T) {
 
 func nothing(*steps) {}
 
-// run performs the operation again and again. Each time, the server dies one step later, until it survives.
+// run repeats the operation. In each try, the server dies at a later step, until it survives.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
@@ -105,7 +105,7 @@ func (op *stepped) run(t *testing.T) {
 			d.gone()
 		} else {
 			op.told(s)
-			d.kill() // an answered operation survives this kill, too
+			d.kill() // an answered operation must survive this kill, too
 		}
 		d.start()
 		switch got := op.look(s); {
@@ -125,7 +125,7 @@ func (op *stepped) run(t *testing.T) {
 	if op.stride() > 1 { // fewer steps are tried
 		least = 1
 	}
-	if absent < least || whole < 2 { // the last try, which the server survives, is always whole
+	if absent < least || whole < 2 { // the last try, which the server survives, is always complete
 		t.Errorf("%d absent and %d whole: the server did not die at every step", absent, whole)
 	}
 	s.finish()
@@ -374,7 +374,7 @@ func (s *steps) claimText() string {
 	return ""
 }
 
-// lookClaim returns 0 for the old claim, and 1 for a new one that is not released. Anything else is incomplete.
+// lookClaim returns 0 for the old claim, and 1 for a new claim that is not released. Anything else is incomplete.
 func lookClaim(s *steps) int {
 	switch now := s.claimText(); {
 	case now == s.old:

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop checks that a server exits by itself within stopTime while it is waiting for something that hangs:
-// first for one thing after another, and then for all of them at once. No mail is lost. An email that was not sent is
+// TestFaultStop checks that a server exits by itself within stopTime while it is waiting for something that hangs. It
+// tests each hanging thing separately, and then all of them together. No mail is lost. An email that was not sent is
 // sent after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
@@ -87,7 +87,7 @@ type stopping struct {
 	*daemon
 	dir          string
 	peer         *smtpPeer
-	due, unknown []string // subjects of emails that the next server sends, and of those that it reports
+	due, unknown []string // subjects of the emails that the next server must send (due) or report (unknown)
 }
 
 // ignoring is a program that ignores TERM and exits when the test ends.

@@ -26,7 +26,8 @@ import (
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
 
-// reach makes the bare repository recognizable to Git if now is set, and unrecognizable otherwise.
+// reach makes the bare repository reachable if now is set, and unreachable otherwise. Git does not recognize a
+// repository without HEAD.
 func (s *steps) reach(now bool) {
 	from, to := s.bare()+"/HEAD", s.bare()+"/away"
 	if now {
@@ -91,9 +92,10 @@ func lookSynced(s *steps) int {
 	return n
 }
 
-// TestFaultSync checks that no mail is lost while three machines write to each other. Again and again, they are
-// killed and lose the shared repository, and on one of them a user commits and rebases. At the end, each message is
-// in its recipient's inbox, all machines have the same files, including the user's, and every store is sound.
+// TestFaultSync checks that no mail is lost while three machines write to each other. The machines are repeatedly
+// killed and lose access to the shared repository, and a user commits and rebases on one of them. At the end, each
+// message is in its recipient's inbox, all machines have the same files, including the user's, and every store is
+// sound.
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -241,8 +243,8 @@ type sharing struct {
 	messages int
 }
 
-// send makes clients send messages, alternating between the two other machines, while the server is killed again and
-// again. A message without an answer is sent again with its key.
+// send makes clients send messages, alternating between the two other machines, while the server is repeatedly killed.
+// A message without an answer is sent again with its key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int

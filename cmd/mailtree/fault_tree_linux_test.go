@@ -60,8 +60,8 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 	return d
 }
 
-// TestFaultForeign checks the server while many foreign files are added to the tree at once, copied and removed,
-// under load. The server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
+// TestFaultForeign checks the server under load while many foreign files are added to the tree, copied and removed. The
+// server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()

@@ -90,7 +90,8 @@ func (f *formatter) formatAll(names []string) error {
 	return nil
 }
 
-// filter prints the canonical form of standard input. The id in the text takes the place of the file's name.
+// filter prints the canonical form of standard input. It uses the id in the text, because there is no file name that
+// contains the id.
 func (f *formatter) filter() error {
 	data, err := io.ReadAll(f.p.std.in)
 	if err != nil {

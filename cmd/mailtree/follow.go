@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	nextSign = 500 * time.Millisecond // the time between checks of a client's file
+	nextSign = 500 * time.Millisecond // the time between checks of the client's file
 	nextSeat = 5 * time.Second        // the time between checks of the session's file
 )
 
-// signed returns the event's session in the form that package sign needs to find the session's files.
+// signed returns the event's session in the form in which package sign needs it to find the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -39,9 +39,9 @@ func (p *program) signed(e event.Event) sign.Session {
 	}
 }
 
-// followSession reports to the server each state of a turn that a client's files show, until ctx ends. Turn 0 means
-// the current turn. While no server is running, it keeps the latest state for the next server. It calls ended after
-// it has reported the end of a turn.
+// followSession watches a client's files until ctx ends, and reports each change of a turn's state to the server. Turn
+// 0 means the current turn. While no server is running, it keeps the latest state for the next server. It calls ended
+// after it has reported the end of a turn.
 func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {
 	look := time.NewTicker(nextSign)
 	defer look.Stop()
@@ -66,7 +66,7 @@ func (p *program) followSession(ctx context.Context, f *sign.Follower, dir strin
 	}
 }
 
-// followed is what `mailtree hook CLIENT --follow` reads from its standard input.
+// followed is the JSON input of `mailtree hook CLIENT --follow`.
 type followed struct {
 	sign.Follower
 	Dir     string       `json:"dir"`
@@ -74,8 +74,8 @@ type followed struct {
 	Process seat.Process `json:"process"`
 }
 
-// followTurn starts a process that follows the turn that begins with the event. Some clients do not run a hook for
-// every way in which a turn can end, and record some ends only in their files.
+// followTurn starts a process that follows the turn that begins with the event. Some clients do not run a hook every
+// time a turn ends. They record the end of such a turn only in their files.
 func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := sign.Follow(p.signed(e))
 	if !ok {
@@ -137,7 +137,8 @@ func (p *program) hookFollow(ctx context.Context) error {
 	return nil
 }
 
-// turnGoesOn reports whether a turn is in progress in the session, according to the server's last record.
+// turnGoesOn reports whether a turn is in progress in the session, according to the session's file, which the server
+// writes.
 func (p *program) turnGoesOn(of followed) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)
 	if err != nil {

@@ -134,8 +134,8 @@ func account() string {
 	return u.Username
 }
 
-// postfixSocket is the path at which Postfix finds the gateway. It is relative to Postfix's queue folder, so it also
-// works in Postfix's chroot.
+// postfixSocket is the path of the gateway's socket. It is relative to Postfix's queue folder, so it also works in
+// Postfix's chroot.
 const postfixSocket = "mailtree/lmtp"
 
 // serveLines returns the server's settings for domains whose mail passes through Postfix.

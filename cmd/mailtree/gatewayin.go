@@ -53,7 +53,7 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 	return nil
 }
 
-// groupOf returns the group of the OS user uid, or 0 if there is none.
+// groupOf returns the primary group of the OS user with the given uid, or 0 if the user is unknown.
 func groupOf(uid int) int {
 	u, err := user.LookupId(strconv.Itoa(uid))
 	if err != nil {

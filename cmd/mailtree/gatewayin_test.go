@@ -176,10 +176,10 @@ func (o *office) inbox(mailbox string) []shownEmail {
 	return list.Emails
 }
 
-// TestGatewayIn checks mail that a mail server delivers to the running program over LMTP. After kill -9, mail that
-// was accepted with 250 is there, once for each recipient. If the sender's domain has signed an email and the mailbox
-// lists the sender, the sender is trusted, and a hook runs for the email. A sender who only claims to be that sender
-// is not trusted.
+// TestGatewayIn checks mail that a mail server delivers to the running program over LMTP. After kill -9, mail that was
+// accepted with 250 is in the store, once for each recipient. If the sender's domain has signed an email and the
+// mailbox lists the sender, the sender is trusted, and a hook runs for the email. A sender who only claims to be that
+// sender is not trusted.
 func TestGatewayIn(t *testing.T) {
 	t.Parallel()
 	o := &office{t: t, env: []string{

@@ -138,8 +138,8 @@ func guardStatus(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// tellUnguarded says so if the guard does not check the commits in the project's code base. It prints nothing if the
-// project has no Git repository.
+// tellUnguarded prints how to install the guard if the guard does not check commits in the project's code base. It
+// prints nothing if the project has no Git repository.
 func (p *program) tellUnguarded(ctx context.Context, d *deskWork) {
 	hooks, err := guard.Find(ctx, guard.Site{Repo: d.HumanKey, Env: p.env})
 	if err != nil || slices.ContainsFunc(hooks, func(h guard.Installed) bool { return h.Store == p.cfg.Store }) {
@@ -230,9 +230,9 @@ func (p *program) personHere() string {
 	return maildir.PersonName(name)
 }
 
-// agentHere reports whether an agent seems to run this command. That is the case if an agent's client is among this
-// process's ancestors, or if an agent is using this tmux pane. sure is false if the system does not report the
-// ancestors, or if the store's sessions cannot be read.
+// agentHere reports whether an agent seems to run this command. It returns true if an agent's client is an ancestor of
+// this process, or if an agent is using this tmux pane. sure is false if the system does not report the ancestors, or
+// if the store's sessions cannot be read.
 func (p *program) agentHere() (is, sure bool) {
 	above, sure := seat.Ancestors()
 	if underClient(above) {
@@ -245,7 +245,7 @@ func (p *program) agentHere() (is, sure bool) {
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
 		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
-		if errors.Is(err, projectformat.ErrRefused) { // no server opens the project, so it has no session
+		if errors.Is(err, projectformat.ErrRefused) { // no server opens such a project, so the project has no sessions
 			continue
 		}
 		if err != nil {
@@ -263,7 +263,7 @@ func (p *program) agentHere() (is, sure bool) {
 
 // underClient reports whether one of the processes is a client that agents run in.
 func underClient(above []seat.Process) bool {
-	agents := append(clientNames(), "code") // VS Code's program
+	agents := append(clientNames(), "code") // "code" is VS Code's program
 	return slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) })
 }
 

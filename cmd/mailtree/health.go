@@ -18,10 +18,10 @@ type health struct {
 }
 
 type healthReport struct {
-	Status     string          `json:"status"` // ok, or degraded if the user must act
+	Status     string          `json:"status"` // ok, or degraded if the user has to act
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
-	Background bool            `json:"background,omitempty"` // the server listens over TCP only if URL is set
+	Background bool            `json:"background,omitempty"` // a background server; listens over TCP only if URL is set
 	URL        string          `json:"url,omitempty"`        // the server's URL over TCP
 	Open       string          `json:"open,omitempty"`       // a sentence if every OS user of this machine may use URL
 	Sends      bool            `json:"sends,omitempty"`      // the server sends mail to other domains
@@ -33,9 +33,9 @@ type healthReport struct {
 	Unread     int             `json:"unread"`
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
-	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change seen but not yet indexed
+	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change that is not indexed yet
 	LastCommit string          `json:"last_commit"`             // the time; "" if there was no commit since the start
-	BadFiles   []problem       `json:"problem_files,omitempty"` // the first maxWaiting of Problems
+	BadFiles   []problem       `json:"problem_files,omitempty"` // up to maxWaiting of the invalid files that Problems counts
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
 }
@@ -53,7 +53,7 @@ type projectHealth struct {
 	HistoryReason string `json:"history_reason,omitempty"`
 	Uncommitted   int    `json:"uncommitted"`
 
-	Import *maildir.Import `json:"import,omitempty"` // set if very many files were changed and are being imported
+	Import *maildir.Import `json:"import,omitempty"` // set while a large number of changed files is being imported
 
 	LastCommit string `json:"last_commit"`
 	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail
@@ -75,13 +75,13 @@ type problem struct {
 	Text    string `json:"text"` // the error, and how to fix it
 }
 
-// waitingFile is a file or folder that the server cannot read because of a fault of the machine. The server retries.
+// waitingFile is a file or folder that the server cannot read because of a system error. The server retries.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// unwokenAgent is an agent whose mail has been unread for a long time, and which has no client that can be woken.
+// unwokenAgent is an agent whose mail has been unread for a long time and who has no client that can be woken.
 type unwokenAgent struct {
 	Agent  string `json:"agent"`
 	Unread int    `json:"unread"`
@@ -89,11 +89,11 @@ type unwokenAgent struct {
 	Text   string `json:"text"`
 }
 
-// maxWaiting is the maximum number of problems that health lists. It also limits the waiting files and the unwoken
-// agents that health lists for each project.
+// maxWaiting is the maximum number of problems that health lists. For each project, it is also the maximum number of
+// waiting files and of unwoken agents.
 const maxWaiting = 20
 
-// Reasons returns a sentence for each project fault.
+// Reasons returns a sentence for each problem of a project.
 func (r *healthReport) Reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {
@@ -113,7 +113,7 @@ func (r *healthReport) Reasons() (out []string) {
 // Up returns how long the server has been running.
 func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * float64(time.Second)) }
 
-// stalled is how long an operation may wait for the disk before health reports the operation.
+// stalled is the time that an operation may wait for the disk before health reports that the disk does not respond.
 const stalled = 10 * time.Second
 
 // verdict returns the report, and whether the report's status is ok.
@@ -122,7 +122,7 @@ func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	return r, r.Status == "ok"
 }
 
-// readyWait is how long the index may take to answer before the server reports that it is not ready.
+// readyWait is the time within which the index must answer. After that, the server reports that it is not ready.
 const readyWait = 2 * time.Second
 
 // ready answers GET /readyz: see mcp.Config.Ready.
@@ -239,7 +239,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	return d, hs.LastCommit
 }
 
-// summary describes the store in a few words.
+// summary returns a short description of the store.
 func (a *app) summary(ctx context.Context) string {
 	s, err := a.store.Stats(ctx)
 	if err != nil {

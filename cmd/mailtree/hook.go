@@ -94,11 +94,12 @@ func (p *program) spareClient(err error) error {
 // output.
 const maxEvent = 64 << 20
 
-// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows, because news
-// is lost if the server has reported it but the hook cannot print it anymore.
+// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows. Otherwise, a
+// client could stop the hook after the server has reported news and before the hook has printed it, and the news would
+// be lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. It reports failures only as a line for debugging, so that they do not disturb
+// hook reads an event and answers it. It prints failures only as a line for debugging, because they must not disturb
 // the client.
 func (p *program) hook(ctx context.Context, client string, plugin bool) (err error) {
 	defer func() {
@@ -121,13 +122,13 @@ func (p *program) hook(ctx context.Context, client string, plugin bool) (err err
 	return p.answerHook(e, a)
 }
 
-// ofSession reports whether an environment variable identifies a session.
+// ofSession reports whether an environment variable belongs to one session.
 func ofSession(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return slices.Contains([]string{"AGENT_NAME", "TMUX", "TMUX_PANE"}, name)
 }
 
-// onEvent returns the answer to the event.
+// onEvent reads an event and returns it with the answer.
 func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e event.Event, a event.Answer, err error) {
 	if e, err = p.readEvent(ctx, client); err != nil {
 		return event.Event{Client: client}, a, err
@@ -191,7 +192,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case <-ctx.Done(): // the process ends now, and so does the goroutine that reads
+	case <-ctx.Done(): // the process now exits, which also ends the goroutine that reads
 		return event.Event{}, fmt.Errorf("hook: no event arrived on standard input: %w", context.Cause(ctx))
 	}
 }
@@ -242,7 +243,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	if err != nil {
 		return told, err
 	}
-	t.Close() // only the project's existence matters
+	t.Close() // only the project's existence matters, not its content
 	c, err := p.reach(ctx, p.dial, tool.Caller{})
 	if err != nil {
 		return told, err
@@ -275,7 +276,7 @@ func (p *program) answerHook(e event.Event, a event.Answer) error {
 	return &exitError{code: exit}
 }
 
-// variable returns an environment variable, or "".
+// variable returns the value of an environment variable, or "" if it is not set.
 func (p *program) variable(name string) string {
 	v, _ := lookup(p.env, name)
 	return v

@@ -56,7 +56,7 @@ func indexCommand(p *program) *cobra.Command {
 	return c
 }
 
-// view is a store that this command reads without taking the store's lock. A server may be running at the same time.
+// view is a store that a command reads without acquiring the store's lock. A server may be running at the same time.
 type view struct {
 	trees   map[string]*tree.Tree
 	index   *indexer.Index
@@ -150,8 +150,8 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }
 
-// verify compares the index with an index built from the trees. It does not read both at the same moment, and a
-// running server may change either. If a server is running, verify therefore compares several times, and reports only
+// verify compares the index with an index built from the trees. A running server may change the files while verify
+// compares them with the index. If a server is running, verify therefore compares several times, and reports only
 // differences that appear every time.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// smallInit is how many bytes the initializers of most packages may allocate.
+// smallInit is the maximum number of bytes that a package's initializers may allocate, unless largeInits lists the
+// package.
 const smallInit = 4 << 10
 
 // largeInits lists the packages whose initializers may allocate more, in KiB. Each process runs them, even the hook
@@ -57,7 +58,7 @@ var largeInits = map[string]int{
 	"mailtree/mcp/postal":                        6,
 }
 
-// allInits is how many KiB the initializers of all packages may allocate.
+// allInits is the maximum that the initializers of all packages together may allocate, in KiB.
 const allInits = 1400
 
 // TestInit checks how much the program allocates before main runs. It builds the program, because tests link more

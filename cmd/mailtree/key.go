@@ -103,7 +103,7 @@ func (p *program) trustKey(line string) error {
 	return err
 }
 
-// publishedKey is a key that some machine has published.
+// publishedKey is a key that a machine has published.
 type publishedKey struct {
 	keys.Key
 	project string // one of the projects that contain the key

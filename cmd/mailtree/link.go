@@ -87,7 +87,7 @@ func (p *program) remarkGuard(ctx context.Context, folder, slug string) {
 	}
 }
 
-// atFolder sends the request for its folder, or for this folder if the request specifies none, and shows the answer.
+// atFolder sends the request for its folder, or for this folder if the request specifies none, and prints the answer.
 func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON bool, show func(mcpserver.LinkedFolder)) (err error) {
 	if ask.Folder == "" {
 		ask.Folder = "."
@@ -175,8 +175,8 @@ func (p *program) because(m storedir.Meaning) string {
 	return ""
 }
 
-// movedHere returns the paths of the projects whose folder is gone and whose repository had the same first commit as
-// this folder's. It runs Git only if at least one project's folder is gone.
+// movedHere returns the paths of projects whose folder is gone. It includes only projects whose repository had the same
+// first commit as the repository in dir. It runs Git only if at least one project's folder is gone.
 func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	known, err := folders.Open(p.cfg.Store).Load()
 	if err != nil {

@@ -51,8 +51,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. If standard error is a terminal, showLog also shows there how far back
-// the search has gone, until it finds an entry.
+// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far back it has
+// searched, until it finds the first entry.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -101,7 +101,7 @@ type logPrinter struct {
 	day   string // the day of the last printed entry
 }
 
-// deeds maps verbs to the words that the log shows for them, if those differ.
+// deeds maps verbs to their past tense in the log. It omits verbs that the log shows unchanged.
 var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
@@ -141,7 +141,8 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// undoneDeed returns what an operation undid or redid, such as "archiving", or "" for any other operation.
+// undoneDeed returns the kind of operation that an undo or a redo applied to, such as "archiving". It returns "" for
+// any other operation.
 func undoneDeed(verb string) string {
 	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
 		if of, found := strings.CutPrefix(verb, prefix); found {

@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in
-// the project given by the flags, if any. If no server is running, askAndShow starts one in the background. It
-// creates the store only for a verb that creates something.
+// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in the
+// project given by the flags, if any. If no server is running, askAndShow starts one in the background. It does not
+// create a store unless the verb creates something.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -112,7 +112,8 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	}
 }
 
-// ownerName returns the name of the OS user uid, the number if there is no name, or "nobody" if uid is negative.
+// ownerName returns the name of the OS user with the given uid. It returns the uid as text if there is no name, and
+// "nobody" if uid is negative.
 func ownerName(uid int) string {
 	if uid < 0 {
 		return "nobody"
@@ -143,7 +144,7 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sayNeeded prints a remark if the server's settings still refer to the deleted mailbox.
+// sayNeeded prints a remark if the server's settings still refer to a deleted mailbox.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
 	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // ignore this error

@@ -18,8 +18,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run is the whole program except for signal handling. It returns 0 on success, and otherwise one of the exit
-// statuses in desk.go.
+// run runs the program, except for signal handling. It returns 0 on success, and otherwise one of the exit statuses in
+// desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std, named(args))
@@ -40,7 +40,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
-		if err == error(e) { // an error that wraps e says more
+		if err == error(e) { // otherwise, an error that wraps e has the better text
 			err = e.err
 		}
 	}

@@ -127,7 +127,7 @@ func newDraftCommand(p *program) *cobra.Command {
 			return askVerb(ctx, d, "draft", ask, func(a *mcpserver.MadeDraft) error {
 				d.Printf("%s\n", a.File)
 				if d.Width > 0 {
-					// on one line, however long, so that the user can copy the command
+					// Print the command on one line, regardless of its length, so that the user can copy it.
 					d.Printf("%s\n", d.Faint("to send it: mv "+guard.ShellWord(a.File)+" "+guard.ShellWord(a.Outbox)+"/"))
 				}
 				return nil

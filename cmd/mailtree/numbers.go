@@ -22,9 +22,9 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// The code in this file stores the list of messages that a terminal showed last. Commands accept the list's row
-// numbers instead of ids. They also accept the names of messages in a thread that was shown after the list, such as
-// 3a and 3b for the thread in row 3.
+// The code in this file stores the list of messages that a terminal showed last. Commands accept the list's row numbers
+// instead of ids. If a thread was shown after the list, commands also accept the names of the thread's messages, such
+// as 3a and 3b for the thread in row 3.
 
 // rowNumber matches any possible row number. The list may have fewer rows.
 var rowNumber = lazy.Regexp(`^[0-9]{1,3}$`)
@@ -53,7 +53,7 @@ type lastList struct {
 
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
 
-	Next nextPage `json:"next,omitzero"` // the rest of the list that was shown last
+	Next nextPage `json:"next,omitzero"` // where the list that was shown last continues
 }
 
 // projectOf returns the project of the row at a zero-based index.
@@ -139,7 +139,7 @@ func letters(i int) string {
 	return all[i/len(all):i/len(all)+1] + all[i%len(all):i%len(all)+1]
 }
 
-// stateFolder returns the folder for files that commands keep for their user, or "" if the environment does not
+// stateFolder returns the folder for files that commands store for their user, or "" if the environment does not
 // specify one.
 func (p *program) stateFolder() string {
 	state := p.variable("XDG_STATE_HOME")
@@ -170,9 +170,9 @@ func (p *program) listFile() string {
 	return ""
 }
 
-// number returns the names for these messages in a list: row numbers if there is a terminal, and short ids otherwise.
-// The numbers continue where the last call of the same command ended. In a list of threads, threads contains the
-// thread of each message.
+// number returns the names of the given messages in a list: row numbers if there is a terminal, and short ids
+// otherwise. The numbers continue after the numbers of the previous call in the same command. In a list of threads,
+// threads contains the thread of each message.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -192,9 +192,9 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	return names
 }
 
-// letter returns the names for these messages of a thread: the number of the thread's row in the last list, followed
-// by letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
-// letters continue where the last call of the same command ended.
+// letter returns the names for these messages of a thread: the number of the thread's row in the last list, followed by
+// letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
+// letters continue after the letters of the previous call in the same command.
 func (d *deskWork) letter(given, thread string, ids []string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -237,8 +237,8 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 	return ""
 }
 
-// store saves the terminal's last list, and reports whether it succeeded. If it did not, for example because the disk
-// is full, the user has to use ids.
+// store saves the terminal's last list, and reports whether it succeeded. If it fails, for example because the disk is
+// full, the user has to use ids.
 func (d *deskWork) store(last *lastList) bool {
 	data, err := json.Marshal(last)
 	if err == nil {
@@ -269,7 +269,7 @@ const shortestID = 4
 // namedRows are the messages that a command line specifies.
 type namedRows struct {
 	IDs     []string // full or abbreviated ids
-	Threads []string // for each id: the thread, if the argument is a row of a list from plain `mailtree`; otherwise ""
+	Threads []string // the thread of each id, if the id is a row of a list from plain `mailtree`; otherwise ""
 	Project string   // the project of the rows; "" if no argument is a row
 	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
 }
@@ -371,14 +371,14 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, how to undo the last action, and what is waiting next.
+// tellNext prints did, the command that undoes the last action, and the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
 		text += "MAILTREE_ME=" + d.Person + " "
 	}
 	text += d.undoing()
-	if next, err := p.firstWaiting(ctx, d); err == nil { // on an error, say nothing: the action itself succeeded
+	if next, err := p.firstWaiting(ctx, d); err == nil { // an error here is ignored, because the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}
 	d.Say(d.Faint, "%s", text)
@@ -410,8 +410,8 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks the server what is waiting for the user, who may not be an agent of the project yet. If d has no
-// project, it asks for all projects. If all is set, the answer lists all threads.
+// waitsOf asks the server for the items that are waiting for the user. The user need not be an agent of the project
+// yet. If d has no project, it asks for all projects. If all is set, the answer lists all threads.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {

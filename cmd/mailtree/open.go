@@ -69,7 +69,7 @@ func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.
 	return made, err
 }
 
-// browse opens a URL in the user's browser.
+// browse opens a URL in the user's web browser.
 func browse(ctx context.Context, url string) error {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// projectPath is what `mailtree path --json` prints.
+// projectPath is the JSON output of `mailtree path --json`.
 type projectPath struct {
 	Project string `json:"project"` // the project's slug
 	Path    string `json:"path"`

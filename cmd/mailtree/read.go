@@ -142,7 +142,7 @@ func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	return append(commands, "thread "+id)
 }
 
-// printHead prints a message's header, and what each recipient has done with the message.
+// printHead prints a message's header, and each recipient's last action on the message.
 func printHead(s *cli.Screen, m *mail.Message) {
 	s.Tell("%s\n", s.Bold(cli.Line(m.Subject)))
 	rows := []cli.Row{
@@ -202,7 +202,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns the facts that have a value.
+// told removes the facts that have no value.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

@@ -26,7 +26,7 @@ func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(c
 	return p.atStore(c.Context(), f.json, do)
 }
 
-// verbIn returns the name of a verb that runs in d's project or, if d has none, in all projects.
+// verbIn returns the name of a verb, with d's project if d has one. Without a project, the verb covers all projects.
 func (d *deskWork) verbIn(verb string) string {
 	if d.Slug == "" {
 		return verb
@@ -34,8 +34,8 @@ func (d *deskWork) verbIn(verb string) string {
 	return cli.Of(d.Slug, verb)
 }
 
-// sinceFlag adds the flag --since to a command. It returns a function that returns the flag's time, which is zero if
-// the flag is "".
+// sinceFlag adds the flag --since to a command. It returns a function that parses the flag. If the flag is "", the
+// function returns the zero time.
 func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) {
 	given := c.Flags().String("since", value, usage)
 	return func() (at time.Time, err error) {
@@ -120,7 +120,7 @@ func catchUpCommand(p *program) *cobra.Command {
 	return c
 }
 
-// catchUpOf asks the server what happened since a time or, if the time is zero, since the user last looked.
+// catchUpOf asks the server for the events since a time or, if the time is zero, since the user last looked.
 func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, answer any) error {
 	me, err := p.me()
 	if err != nil {
@@ -178,8 +178,8 @@ func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows 
 	return rows
 }
 
-// sinceLine returns a line with the numbers of decisions that were made and threads that were closed since the user
-// last looked, or "" if there are none.
+// sinceLine returns a line that counts the decisions that were made and the threads that were closed since the user
+// last looked. It returns "" if there are none.
 func sinceLine(d *deskWork, u *maildir.CatchUp) string {
 	var parts []string
 	if n := len(u.Decisions); n > 0 {

@@ -80,7 +80,8 @@ func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string)
 	})
 }
 
-// showReleased prints the released claims. If a claim was not the user's, the error says whose it is.
+// showReleased prints the released claims. If the user has no claim on a path, showReleased returns an error that names
+// the claim's holder.
 func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	if err := showByTemplate(ctx, d, "release", a); err != nil || len(a.NotHeld) == 0 {
 		return err

@@ -58,7 +58,7 @@ func (p *program) removeProject(ctx context.Context, key string, yes, asJSON boo
 	if err := os.Rename(filepath.Dir(storedir.Repo(p.cfg.Store, slug)), filepath.Join(aside, slug)); err != nil {
 		return err
 	}
-	for range 20 { // a commit in progress may still add files to it
+	for range 20 { // a commit in progress may still add files to the folder
 		if err = os.RemoveAll(aside); err == nil {
 			break
 		}
@@ -85,7 +85,7 @@ func (p *program) noProject(key string) error {
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
-// countProject counts what a project's removal will delete.
+// countProject counts the items that a project's removal will delete.
 func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
 	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
 	if _, err := t.Stat(format.MessagesDir); err == nil {

@@ -22,7 +22,7 @@ type program struct {
 	cfg *config
 
 	background bool   // set by `mailtree serve --background`
-	step       string // for a command whose operations a single undo undoes together: see format.InStep
+	step       string // set for a command whose operations are all undone by a single undo: see format.InStep
 }
 
 // remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
@@ -30,14 +30,16 @@ func (p *program) remark(format string, a ...any) {
 	cli.NewScreen(p.std.err, p.variable).Tell("mailtree: "+format+"\n", a...)
 }
 
-// goesOn lists the commands that, with their subcommands, need no setting except the store. A commit, a client's turn
-// or a shell's startup must not fail because HOST or PORT means something else in its environment.
+// goesOn lists the commands that, with their subcommands, need no setting except the store. These commands run during
+// commits, clients' turns and shell startup, which must not fail because HOST or PORT has another meaning in their
+// environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
 // serverGroup is the heading of the commands for the server. Their help shows the log flags.
 const serverGroup = "Server and store:"
 
-// subcommand builds a command. Only the command that a process runs is built, because building all takes milliseconds.
+// subcommand builds a command. A process builds only the command that it runs, because building all commands takes
+// milliseconds.
 type subcommand struct {
 	name  string
 	build func(*program) *cobra.Command
@@ -81,21 +83,21 @@ var groups = []struct {
 	}},
 }
 
-// Values that take the place of a command's name. With everyCommand, all commands are built, and package cobra finds
-// the right one, for example if flags come before the command's name.
+// These values replace a command's name. With everyCommand, all commands are built, and package cobra selects the
+// command. This is necessary if, for example, flags come before the command's name.
 const (
 	everyCommand = ""
 	onlyRoot     = "-"
 )
 
-// named returns the name of the command that a command line runs, onlyRoot if it can run only the root command, or
-// everyCommand if this is not clear from its first argument.
+// named returns the name of the command that a command line runs. It returns onlyRoot if only the root command can run,
+// and everyCommand if the first argument does not determine the command.
 func named(args []string) string {
 	isFlag := func(arg string) bool { return strings.HasPrefix(arg, "-") }
 	isHelp := func(arg string) bool { return arg == "-h" || arg == "--help" }
 	switch {
 	case slices.ContainsFunc(args, isHelp) && isFlag(args[0]):
-		return everyCommand // so that the help of the root command lists the commands
+		return everyCommand // the help of the root command lists all commands
 	case !slices.ContainsFunc(args, func(arg string) bool { return !isFlag(arg) }):
 		return onlyRoot
 	case isFlag(args[0]):
@@ -165,7 +167,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
-		DisableSuggestions: true, // unknownCommand suggests names
+		DisableSuggestions: true, // instead, unknownCommand suggests names
 	}
 	f := p.addWaitsFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
@@ -182,7 +184,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		root.InitDefaultCompletionCmd()
 		loadsAlone(root)
 		p.addHelpCommand(root)
-	} else { // keeps cobra from adding these commands
+	} else { // prevents cobra from adding these commands
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	}

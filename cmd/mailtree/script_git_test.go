@@ -20,7 +20,7 @@ func TestScriptsWithoutGit(t *testing.T) {
 		programs, _ := os.ReadDir(dir)
 		for _, program := range programs {
 			if program.Name() != "git" {
-				_ = os.Symlink(filepath.Join(dir, program.Name()), filepath.Join(bin, program.Name())) // the first wins
+				_ = os.Symlink(filepath.Join(dir, program.Name()), filepath.Join(bin, program.Name())) // the first match wins
 			}
 		}
 	}

@@ -49,7 +49,7 @@ var scripts = testscript.Params{
 		switch cond {
 		case "root":
 			return os.Geteuid() == 0, nil
-		case "fuse": // it is possible to mount a file system that does not answer
+		case "fuse": // a file system that does not respond can be mounted
 			dir, err := os.MkdirTemp("", "mailtree-fuse-")
 			if err != nil {
 				return false, err
@@ -105,7 +105,7 @@ func canMountFUSE(dir string) bool {
 	return mount.Run() == nil && exec.Command("umount", "-l", dir).Run() == nil
 }
 
-// server is the server that a script runs. It is kept in the script's environment.
+// server is the server that a script runs. It is stored in the script's environment.
 type server struct {
 	cmd *exec.Cmd
 	url string
@@ -357,8 +357,8 @@ func cmdUnused(ts *testscript.TestScript, neg bool, args []string) {
 	checkStore(ts)
 }
 
-// cmdBridges implements `bridges N FILE`. It runs N bridges at once, each with the file as its input, and prints their
-// output.
+// cmdBridges implements `bridges N FILE`. It runs N bridges concurrently, each with the file as its input, and prints
+// their output.
 func cmdBridges(ts *testscript.TestScript, neg bool, args []string) {
 	n, err := strconv.Atoi(args[0])
 	ts.Check(err)

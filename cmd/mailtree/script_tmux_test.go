@@ -27,7 +27,7 @@ func (d *desktop) tmux() *tmuxtest.Server {
 	return d.server
 }
 
-// cmdWindow implements `window NAME [DIR]`. It creates a tmux window in which a program records what is typed, or
+// cmdWindow implements `window NAME [DIR]`. It creates a tmux window in which a program records the typed text, or
 // returns to that window. $TMUX and $TMUX_PANE make the commands that follow run in the window. A script that uses the
 // command needs [!exec:tmux] skip.
 func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
@@ -41,8 +41,8 @@ func cmdWindow(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("TMUX_PANE", w.Pane)
 }
 
-// cmdTyped implements `typed NAME [LINES]`. It prints what has been typed into the window since the last time. With
-// LINES, it waits until that many lines have arrived.
+// cmdTyped implements `typed NAME [LINES]`. It prints the text that has been typed into the window since the last call.
+// With LINES, it waits until that many lines have arrived.
 func cmdTyped(ts *testscript.TestScript, neg bool, args []string) {
 	w := ts.Value(desktopKey{}).(*desktop).windows[args[0]]
 	if len(args) > 1 {
@@ -76,7 +76,7 @@ func cmdTerminal(ts *testscript.TestScript, neg bool, args []string) {
 	shell := shellOf(ts)
 	shell.Resize(80, 60)
 	shell.Type("clear; " + args[0])
-	shell.Press("Enter") // once: a second one while the command runs would leave two prompts on one line
+	shell.Press("Enter") // only once: another Enter while the command runs would leave two prompts on one line
 	shell.Await(args[1])
 	shell.AwaitLast("ready>")
 	show(ts, shell.Text())

@@ -106,7 +106,7 @@ func (p *program) showHits(ctx context.Context, d *deskWork, query string, h *ma
 		for i, name := range d.number(ids) {
 			hit := &h.Hits[i]
 			about := strings.TrimPrefix(hit.Subject, "Re: ")
-			if thread != "" && hit.ThreadID == thread && about == subject { // the row above already shows it
+			if thread != "" && hit.ThreadID == thread && about == subject { // a row above already shows the subject
 				about = ""
 			} else {
 				thread, subject, about = hit.ThreadID, about, hit.Subject

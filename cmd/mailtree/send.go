@@ -92,15 +92,15 @@ func replyCommand(p *program) *cobra.Command {
 // sendOptions are the arguments and flags of `send` and `reply`.
 type sendOptions struct {
 	tool                        string
-	text                        *string // the text from the command line; nil: none
-	word                        string  // the last argument, if it may be the text or the name of an agent
+	text                        *string // the text from the command line; nil if there is none
+	word                        string  // the last argument, if it may be either the text or the name of an agent
 	from                        string  // the sending agent, by name or address; "": the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
-	audience                    maildir.Audience // who gets a reply for which the user gave no recipients
-	sent                        func(*mail.Sent) // called with the answer; nil: the answer is printed
+	audience                    maildir.Audience // the recipients of a reply if the user specified none
+	sent                        func(*mail.Sent) // receives the answer; nil: the answer is printed
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -172,7 +172,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return err
 	}
 	misplaced := body.file != "" && belowScissors(body.text) != belowScissors(draft)
-	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // a draft that could not be sent earlier
+	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // an edited draft, or one that could not be sent earlier
 		if err := o.takeDraft(body); err != nil {
 			return body.settle(err)
 		}
@@ -254,7 +254,7 @@ func maybeText(err error, to []string) error {
 	return fmt.Errorf("%w If %s is the text, pass it with -m", err, last)
 }
 
-// ids returns a list with the id, or an empty list for "".
+// ids returns a list that contains the id, or an empty list if the id is "".
 func ids(id string) []string {
 	if id == "" {
 		return nil

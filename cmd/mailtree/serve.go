@@ -26,14 +26,14 @@ import (
 	"mailtree/notify"
 )
 
-// grace is how long a server may take to respond.
+// grace is the time limit for a response from a server.
 const grace = 5 * time.Second
 
-// These time limits all start when the server is asked to stop. The rest of stopTime is for closing files.
+// Time limits after the server has been asked to stop. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
-	partsGrace   = 5 * time.Second                 // for everything that needs the store; the process then exits anyway
+	partsGrace   = 5 * time.Second                 // for all parts that use the store; the server then stops anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -61,7 +61,7 @@ func serve(ctx context.Context, p *program) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
 	if p.background {
-		signal.Ignore(syscall.SIGPIPE) // the program that started this one may exit before the log is open
+		signal.Ignore(syscall.SIGPIPE) // the parent process may exit before the log is open
 	}
 	w, err := newWeb(p.cfg, log)
 	if err != nil {
@@ -79,10 +79,10 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the store and, for a server in the foreground, the port. A background server that already serves
-// this store gives up both for a server in the foreground. If a server in the foreground has the port, openServed
-// returns an error that reports that server. If the port cannot be opened for another reason, openServed does not
-// touch the running server.
+// openServed opens the store and, for a server in the foreground, the port. If a background server already serves this
+// store, openServed asks it to exit, so that this server can use both. If a server in the foreground has the port,
+// openServed returns an error that describes that server. If the port cannot be opened for another reason, openServed
+// does not touch the running server.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	if p.background {
 		return takeStore(ctx, p, w.log)
@@ -128,8 +128,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts every goroutine of the program except those
-// of libraries, and returns when all have ended.
+// run serves the open store on its sockets and on its TCP port. It starts all goroutines of the program, except for
+// goroutines of libraries, and returns when they have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -225,7 +225,7 @@ func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	return err
 }
 
-// reason returns the error of a server that has ended: err, or the cause if the server stopped itself.
+// reason returns the error to report when a server has ended: err or, if the server stopped itself, the cause.
 func (a *app) reason(cause, err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
@@ -236,7 +236,7 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server exited with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // the index disappeared first, then the rest of the store
+	if !storedir.IsStore(a.cfg.Store) { // the rest of the store disappeared after the index
 		return errStoreGone
 	}
 	return cause
@@ -283,8 +283,8 @@ var (
 )
 
 // guardFiles checks, once a second, the files through which programs find the server. It stops the server if the folder
-// is no longer a store. It also stops the server if the index was removed or replaced: other programs would not see the
-// server's writes, and SQLite would open an empty file of that name. It recreates lost sockets.
+// is no longer a store. It also stops the server if the index was removed or replaced. Otherwise, other programs would
+// not see the server's writes, and SQLite would open an empty file with that name. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -333,7 +333,7 @@ func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err e
 	return a, err
 }
 
-// serves reports whether a server of the store answers.
+// serves reports whether the store's server accepts connections.
 func serves(ctx context.Context, cfg *config) bool {
 	c, err := cfg.dialServer(ctx)
 	if err == nil {
@@ -356,8 +356,8 @@ type part struct {
 	wg   *sync.WaitGroup
 }
 
-// awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part may hang, such
-// as a hook that is waiting for an unresponsive disk. It then keeps its resources until the process ends.
+// awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part such as a hook
+// may hang because of an unresponsive disk. It then keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -385,7 +385,7 @@ func (a *app) awaitParts(parts []part) {
 const acceptTime = 10 * time.Millisecond
 
 // endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no
-// socket is open: an open socket would accept connections that are meant for the next server on this port.
+// socket is open. An open socket would accept connections that are meant for the next server on this port.
 func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	for _, l := range a.sockets {
 		l.Withdraw()

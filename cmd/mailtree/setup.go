@@ -82,7 +82,7 @@ func setupCommand(p *program) *cobra.Command {
 
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
-	json                               bool // only with check
+	json                               bool // used only with check
 	user, project                      bool
 	noHooks, instructions, http, allow bool
 
@@ -240,7 +240,7 @@ func (p *program) namedStore() string {
 	return p.cfg.Store
 }
 
-// done returns lines that say what was changed.
+// done returns lines that describe a completed change.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
 		return []string{"removed " + c.File() + ", which contained nothing else"}
@@ -355,8 +355,8 @@ func (p *program) projectMissing(at clients.Site) string {
 	return "no project for " + at.Dir + " yet: agents there get no mail until `mailtree new project` creates one"
 }
 
-// serverFor returns how a client reaches the server: over HTTP if the user asks for that; otherwise through the
-// bridge, which starts a server if none is running.
+// serverFor returns how a client reaches the server. If the user asks for HTTP, the client connects over HTTP.
+// Otherwise, it uses the bridge, which starts a server if none is running.
 func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOptions) (clients.Server, error) {
 	if o.http {
 		return p.direct(ctx, c)
@@ -371,8 +371,8 @@ func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOption
 	return bridge, nil
 }
 
-// direct returns the address at which a client reaches the server over HTTP: HOST and PORT if the user has set one of
-// them, otherwise the address of the running server. It warns if the server is running at another address.
+// direct returns the address at which a client reaches the server over HTTP. That is HOST and PORT if the user has set
+// one of them, and otherwise the address of the running server. It warns if the server is running at another address.
 func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server, error) {
 	direct := clients.Server{URL: p.url()}
 	at := p.servedURL(ctx)
@@ -383,7 +383,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 		return direct, &exitError{exitUsage, fmt.Errorf("%s is \"0\", which clients cannot connect to, and the store's server is not "+
 			"listening over HTTP: run `mailtree serve` first, or give the port that it will use", p.cfg.given("PORT"))}
 	}
-	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that other machines can reach requires the token
+	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that others can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
 		if !c.TakesHeaders() {
 			return direct, &exitError{exitUsage, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
@@ -397,8 +397,8 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 	return direct, nil
 }
 
-// servedURL returns the URL at which clients find the running server, or "" if none is running or if it runs in the
-// background, where it opens a port only for the page.
+// servedURL returns the URL at which clients reach the running server. It returns "" if no server is running, or if the
+// server runs in the background. A background server opens a port only for the page.
 func (p *program) servedURL(ctx context.Context) string {
 	if r := p.running(ctx); r != nil && r.URL != "" && !r.Background {
 		return r.URL + "/mcp"
@@ -406,7 +406,7 @@ func (p *program) servedURL(ctx context.Context) string {
 	return ""
 }
 
-// onLoopback reports whether a URL leads to a loopback address.
+// onLoopback reports whether a URL contains a loopback address.
 func onLoopback(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
@@ -422,7 +422,7 @@ func whyTransport(server clients.Server) string {
 		"reboot; with --http they would fail"
 }
 
-// url returns the URL at which clients on this machine find the server.
+// url returns the URL at which clients on this machine reach the server.
 func (p *program) url() string {
 	host := p.cfg.Host
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -431,7 +431,8 @@ func (p *program) url() string {
 	return "http://" + net.JoinHostPort(host, strconv.Itoa(p.cfg.Port)) + "/mcp"
 }
 
-// serves returns nil if this store's server is listening at a URL. Otherwise the error says what is listening there.
+// serves returns nil if this store's server is listening at a URL. Otherwise, it returns an error that says what is
+// listening there.
 func (p *program) serves(ctx context.Context, server clients.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -501,7 +502,7 @@ func (p *program) listClients(ctx context.Context, at clients.Site) error {
 	})
 }
 
-// sameFile reports whether two paths lead to the same file. In the home folder, some of a client's files are both the
+// sameFile reports whether two paths refer to the same file. In the home folder, some of a client's files are both the
 // user's and the project's.
 func sameFile(a, b string) bool {
 	if a == b {
@@ -512,7 +513,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// setupAgain returns the command that sets up a client whose entry exists, and keeps the entry's transport.
+// setupAgain returns the command that sets up a client again and keeps the transport of the client's entry.
 func setupAgain(c clients.Client, http bool) string {
 	if http {
 		return "mailtree setup " + c.Name + " --http"
@@ -520,8 +521,8 @@ func setupAgain(c clients.Client, http bool) string {
 	return "mailtree setup " + c.Name
 }
 
-// asksForTools returns a warning: if the client asks the user about each tool call, a turn that mail has started
-// waits for the user's answer. http is set if the client's entry contains an address.
+// asksForTools returns a warning about clients that ask the user before each tool call. In such a client, a turn
+// started by mail waits for the user's answer. http is set if the client's entry contains an address.
 func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
 		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"

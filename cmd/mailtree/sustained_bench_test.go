@@ -27,7 +27,7 @@ type benchServer struct {
 	addr  string
 	store string
 	pid   int
-	took  time.Duration // the time until it answered
+	took  time.Duration // the time from the start until the server's first answer
 	cmd   *exec.Cmd
 }
 
@@ -58,7 +58,7 @@ func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
 	return s
 }
 
-// end ends the server: cleanly if how is os.Interrupt, immediately if how is os.Kill.
+// end stops the server: cleanly if how is os.Interrupt, immediately if how is os.Kill.
 func (s *benchServer) end(b *testing.B, how os.Signal) {
 	b.Helper()
 	s.cmd.Process.Signal(how)
@@ -77,7 +77,7 @@ func (s *benchServer) agents(b *testing.B, n int) {
 	}
 }
 
-// benchUse is a server's resource usage, including that of the child processes that it has waited on.
+// benchUse is a server's resource usage. It includes the child processes that the server has waited for.
 type benchUse struct {
 	cpu     time.Duration
 	written int64 // bytes written to disks
@@ -286,7 +286,7 @@ func BenchmarkIdle(b *testing.B) {
 // idleClients are connections that are not in use at the moment.
 type idleClients chan *bulk.Client
 
-// timed returns how long a request takes on a connection that nothing else uses at that time.
+// timed sends a request on an idle connection, and returns how long the request took.
 func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Duration {
 	var c *bulk.Client
 	select {
@@ -343,7 +343,7 @@ type sendWatch struct {
 	rates chan []float64
 }
 
-// mark records how many sends had been answered at a certain time.
+// mark records the number of sends that had been answered at a certain time.
 type mark struct {
 	at   time.Time
 	sent int64

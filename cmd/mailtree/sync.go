@@ -52,7 +52,8 @@ func syncStateCommand(p *program, do, short string) *cobra.Command {
 	return c
 }
 
-// showSync prints how a project's mail is shared. If something is wrong, the command's exit status is 1.
+// showSync prints the state of a project's sync with other machines. If there is a problem, it returns an error with
+// exit status 1.
 func showSync(d *deskWork, s *maildir.SyncState) error {
 	if !s.On {
 		d.Printf("sync is off\n")

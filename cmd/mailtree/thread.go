@@ -67,13 +67,14 @@ func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, 
 	})
 }
 
-// threadScreen prints the messages of a thread. A fact that several messages share is printed only once.
+// threadScreen prints the messages of a thread. It prints the subject, and who vouches for an author, only when they
+// change.
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
 	given   string            // the argument that the user typed for the thread
 	subject string            // the thread's subject; "" before the first message
-	vouched map[string]string // the text last printed about who vouches for each author
+	vouched map[string]string // for each author, the text that was last printed about who vouches for the author
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {

@@ -83,7 +83,8 @@ func (p *program) askUndoing(ctx context.Context, d *deskWork, verb, done string
 	})
 }
 
-// showUndone prints what was undone or redone, and what the same command would undo or redo next.
+// showUndone prints the operations that were undone or redone, and the operation that the same command would undo or
+// redo next.
 func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	showOneUndone(d, how, a)
 	for i := range a.Also {
@@ -121,14 +122,14 @@ func (d *deskWork) tellQueued(slugs []string, how string) {
 	}
 }
 
-// tellOutside prints the recipients at other domains, whose copies cannot be recalled.
+// tellOutside prints the recipients at other domains. Their copies cannot be recalled.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s was already sent to %s and cannot be recalled\n", what, listNames(addresses))
 	}
 }
 
-// doings maps the verbs that can be undone to their gerunds.
+// doings maps the verbs of operations that can be undone to their gerunds.
 var doings = map[string]string{
 	"send":              "sending",
 	"reply":             "sending reply",
@@ -150,8 +151,8 @@ var doings = map[string]string{
 // doing returns the gerund of a verb.
 func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 
-// act describes an operation: what was done, the message or paths, and the number of other operations that belong to
-// it.
+// act describes an operation. The description contains the verb, the message or the paths, and the number of other
+// operations that belong to the operation.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || history.BesideMessage(a.Operation):

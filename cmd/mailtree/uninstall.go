@@ -60,7 +60,7 @@ type uninstall struct {
 	p      *program
 	dry    bool
 	screen *cli.Screen
-	found  bool     // something was removed, or would be
+	found  bool     // something was removed, or would be removed without --dry-run
 	shown  []string // changes that a dry run has printed
 	failed bool
 }
@@ -186,7 +186,7 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // if systemd is not running
+	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // in case systemd is not running
 	u.remove(s.Path, os.Remove)
 }
 
@@ -214,7 +214,7 @@ func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []st
 	return dirs
 }
 
-// clients removes what setup wrote to the user's own files and to the code bases.
+// clients removes everything that setup wrote to the user's own files and to the code bases.
 func (u *uninstall) clients(at clients.Site, dirs []string, noted []installed.Entry) {
 	for _, c := range clients.List() {
 		sites := []clients.Site{at}
@@ -241,7 +241,7 @@ func (u *uninstall) clients(at clients.Site, dirs []string, noted []installed.En
 	}
 }
 
-// client removes what `mailtree setup` wrote for s, unless it was written for another store.
+// client removes everything that `mailtree setup` wrote for s, unless it was written for another store.
 func (u *uninstall) client(s clients.Setup) {
 	uses, err := s.Uses()
 	switch {
@@ -279,7 +279,7 @@ func (u *uninstall) client(s clients.Setup) {
 	}
 }
 
-// preview prints what would change in a file. A file that two code bases share is shown once.
+// preview prints the changes that would be made to a file. A file that two code bases share is shown once.
 func (u *uninstall) preview(c *clients.Change) {
 	text := string(c.Diff())
 	switch {
@@ -314,7 +314,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 		}
 		hooks, err := guard.Find(ctx, at)
 		if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrNotFound) || err == nil && len(hooks) == 0 {
-			continue // not a working tree, or not guarded
+			continue // the folder is not in a working tree, or is not guarded
 		}
 		if guard.NoGit(err) {
 			if top, _ := repo.WorkTree(dir); top != "" {
@@ -378,7 +378,7 @@ func (u *uninstall) lists() {
 	}
 }
 
-// tellRest lists what the command keeps, and what it cannot find.
+// tellRest lists the items that the command does not remove, and the items that it cannot find.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
@@ -400,15 +400,15 @@ func (u *uninstall) tellRest(store bool) {
 	}
 }
 
-// noteInstalled records in the store what a command is about to write outside it. If that fails, it only prints a
-// remark.
+// noteInstalled records in the store that a command is about to write files outside the store. If that fails, it only
+// prints a remark.
 func (p *program) noteInstalled(e installed.Entry) {
 	if err := installed.Note(p.cfg.Store, e); err != nil {
 		p.remark("%v. `mailtree uninstall` may not find what this command writes", err)
 	}
 }
 
-// noteClient records what setup is about to write.
+// noteClient records in the store that setup is about to write a client's files.
 func (p *program) noteClient(s clients.Setup) {
 	e := installed.Entry{Kind: installed.Client, Client: s.Client.Name}
 	if s.Scope == clients.Project {

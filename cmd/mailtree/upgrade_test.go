@@ -28,7 +28,7 @@ func TestUpgrade(t *testing.T) {
 }
 
 // TestUpgradeBack checks a downgrade: an older version either refuses to start on a store that this version has
-// written, or keeps everything that was reported as done. When this version runs again, it also has everything.
+// written, or keeps everything that was reported as done. When this version runs again, nothing may be missing.
 func TestUpgradeBack(t *testing.T) {
 	u := newUpgrade(t)
 	u.work(1)
@@ -84,7 +84,8 @@ func newUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-// work starts the program, kills it under load, and checks everything that was reported as done, n times.
+// work does the following n times: it starts the program, kills it under load, and checks everything that was reported
+// as done.
 func (u *upgrade) work(n int) {
 	u.d.t.Helper()
 	for k := range n {
@@ -96,7 +97,7 @@ func (u *upgrade) work(n int) {
 		u.fresh(u.sends, &u.popped, &u.acked)
 		ctx, cancel := context.WithCancel(u.d.t.Context())
 		clients := u.clients(ctx, 4)
-		u.live(9 * k) // sometimes long enough for a commit to be in progress
+		u.live(9 * k) // sometimes long enough that a commit is in progress
 		u.d.kill()
 		clients.Wait()
 		cancel()

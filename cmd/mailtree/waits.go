@@ -49,9 +49,9 @@ func (f *waitsFlags) most() (int, error) {
 	return 0, fmt.Errorf("--rows is %s, but must be a positive number or all", format.Quote(f.rows))
 }
 
-// showWaits runs `mailtree` without arguments. It prints what is waiting for the user in this folder's project, and
-// the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints the list of
-// projects, and how to create one for the code base.
+// showWaits runs `mailtree` without arguments. It prints the items that are waiting for the user in this folder's
+// project, and the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints
+// the list of projects, and the command that creates one for the code base.
 func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	ctx := c.Context()
 	most, err := f.most()
@@ -85,8 +85,8 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of what is waiting, with at most the given number of rows, and the line in since. If
-// most is 0, it prints as many rows as fit the terminal, and if most is -1 or there is no terminal, all of them.
+// printWaits prints the list of waiting items, with at most the given number of rows, and the line in since. If most is
+// 0, it prints as many rows as fit the terminal. If most is -1 or there is no terminal, it prints all rows.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
@@ -102,7 +102,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		hint = "to hide these: mailtree dismiss"
 	}
 	if most == 0 && d.Height > 0 {
-		others := 5 // the first line, two lines of commands, the number of other rows, and the shell's prompt
+		others := 5 // the first line, two lines of commands, the count of other rows, and the shell's prompt
 		if hint != "" {
 			others++
 		}
@@ -113,7 +113,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
 		}
-		others += len(w.Prompts) // a prompt has two lines
+		others += len(w.Prompts) // the row of a prompt takes two lines
 		most = max(d.Height-others-titles-lineCount(d, quiet)-lineCount(d, held), 3)
 	}
 	rows, left := p.waitRows(d, w, most)
@@ -193,7 +193,7 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 	return rows, left
 }
 
-// lineCount returns how many lines of the terminal the texts need.
+// lineCount returns the number of terminal lines that the texts take.
 func lineCount(d *deskWork, texts []string) (n int) {
 	for _, text := range texts {
 		n += 1 + strings.Count(cli.Fold(text, d.Width), "\n")
@@ -221,7 +221,7 @@ func nextCommands(d *deskWork, w *maildir.Waits) []string {
 	return []string{"mailtree inbox", "search WORD", "agents", "help"}
 }
 
-// amountOf describes how much is waiting.
+// amountOf describes how many items of each kind are waiting.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
 	if n := len(w.Prompts) + w.Totals.Blocked; n > 0 {
@@ -236,8 +236,8 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt. How to reach the client is printed below the row, so that it is
-// not cut to a column's width. The row has no number, because the prompt is not a message.
+// promptRow returns the row of a permission prompt. The command that shows the client is printed below the row, so that
+// it is not cut to a column's width. The row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	return cli.Row{
 		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
@@ -246,7 +246,8 @@ func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	}
 }
 
-// promptIn says what a client asks the user's permission for or, if the client does not say, which client asks.
+// promptIn describes a permission prompt. It returns the tool that needs permission or, if the client does not report
+// the tool, the client's name.
 func promptIn(a *maildir.Prompt) string {
 	if a.Tool != "" {
 		return "permission: " + cli.Line(a.Tool)
@@ -277,7 +278,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 		extent = "(" + extent + ")"
 	}
 	subject := cli.Line(t.Subject)
-	if to != "" { // in other groups, the title says why threads are waiting
+	if to != "" { // in other groups, the title gives the reason why threads are waiting
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Cells: []string{
@@ -297,11 +298,11 @@ func urgency(s *cli.Screen, importance string) string {
 	return ""
 }
 
-// peopleColumns is the maximum width of a column of names on a terminal, as in "to GreenCastle +5".
+// peopleColumns is the maximum width of a column of names on a terminal, such as "to GreenCastle +5".
 const peopleColumns = 17
 
 // people formats names, preceded by to, such as "to GreenCastle, BlueLake". It returns "" if there are no names. On a
-// terminal, if the names need more than peopleColumns, it returns the first name and the number of the others.
+// terminal, if the names need more than peopleColumns, it returns the first name and the number of remaining names.
 func (d *deskWork) people(to string, names []string) string {
 	if len(names) == 0 { // a notice, or a message with only blind copies
 		return ""
@@ -351,8 +352,8 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 	return lines
 }
 
-// stuckLines returns a line for the agents that were stopped by claims, and one for those that cannot be woken. If
-// actions is true, each line ends with commands.
+// stuckLines returns a line for the agents that were stopped by claims, and a line for the agents that cannot be woken.
+// If actions is true, each line ends with commands.
 func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, actions bool) (lines []string) {
 	act := func(project, commands string) string {
 		if !actions {

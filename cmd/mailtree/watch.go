@@ -47,15 +47,15 @@ func watchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// watching prints the feed, and records how far the reader has read.
+// watching prints the feed, and stores the position of the last event that it has printed.
 type watching struct {
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
 	lines  bool
 }
 
-// follow asks one server after another to run a verb that answers with JSON lines, until ctx ends, and passes every
-// line to each. It returns errors from each, program.dial and cli.Client.Stream.
+// follow runs a verb that answers with JSON lines, until ctx ends, and passes each line to each. When a server exits,
+// follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
@@ -64,7 +64,7 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 		if lost := (*cli.LostError)(nil); err != nil && !errors.As(err, &lost) && ctx.Err() == nil {
 			return err
 		}
-		select { // another process may start a server
+		select { // wait, because another process may start a server
 		case <-time.After(patience):
 		case <-ctx.Done():
 		}
@@ -89,7 +89,7 @@ func (w *watching) show(line json.RawMessage) error {
 	}
 	text, who := h.Text, cli.Line(h.Agent)
 	if h.What == maildir.HappenedHold {
-		who = "" // the text contains the name
+		who = "" // the text already contains the name
 	}
 	if h.ID != "" {
 		text = w.screen.ShortID(h.ID) + "  " + text

@@ -19,7 +19,7 @@ import (
 type web struct {
 	cfg  *config
 	log  *slog.Logger
-	open string // a sentence if every OS user of this machine may use the port; otherwise ""
+	open string // a sentence if every OS user of this machine may use the port; "" otherwise
 
 	mu    sync.Mutex
 	ln    net.Listener       // nil: the server is not listening
@@ -56,7 +56,7 @@ func (c *config) checkUsers() (open string, err error) {
 		why), nil
 }
 
-// openPort opens the TCP port. Errors tell the user what to do, and wrap EADDRINUSE if another program has the port.
+// openPort opens the TCP port. Errors tell the user what to do, and wrap EADDRINUSE if another program uses the port.
 func (w *web) openPort(ctx context.Context) (err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 }
 
 // url returns the server's URL over TCP. If the server is not listening yet, url makes it listen, on a free port if
-// another program has PORT.
+// another program uses PORT.
 func (w *web) url(ctx context.Context) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 //go:embed welcome.txt
 var welcomeText string
 
-// welcome prints where the server listens, where the store is and how a client connects.
+// welcome prints where the server listens, where the store is, and how to connect a client.
 func welcome(ctx context.Context, p *program, a *app, w *web) {
 	stats := a.summary(ctx)
 	t := template.Must(template.New("welcome").Parse(welcomeText))
@@ -51,7 +51,8 @@ func noStore(path string) error {
 	return fmt.Errorf("no store at %s yet. %s", path, toBegin)
 }
 
-// serverURL returns the URL at which others reach the server.
+// serverURL returns the URL at which clients reach the server. If HOST is unspecified, the URL contains this machine's
+// name.
 func serverURL(cfg *config, port int) string {
 	host := cfg.Host
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

@@ -27,27 +27,27 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records what
-// goes over the wire: fixtures/wire/TOOLSET/NAME.txtar contains what clients send to a toolset, and the exact
-// answers. There is at least one file for each tool. Its sections are
+// update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records the
+// messages between clients and the server: fixtures/wire/TOOLSET/NAME.txtar contains the messages that clients send to
+// a toolset, and the exact answers. There is at least one file for each tool. Its sections are
 //
-//	-- setup [CALLER] [project=KEY] [2026-07-28] --    JSON-RPC messages, one per line, that must not be refused
-//	-- client [CALLER] [project=KEY] [2026-07-28] --   one message
-//	-- server --                                       the answer to it
+//	-- setup [CALLER] [project=KEY] [2026-07-28] -- JSON-RPC messages, one per line, that must not be refused
+//	-- client [CALLER] [project=KEY] [2026-07-28] -- one message
+//	-- server --     the answer to it
 //
 // CALLER is the caller's name in an address or in --as. A message of 2026-07-28 goes over a connection without a
 // session, and has the _meta that every message of that revision has. A connection with a session begins with
 // initialize, before the transcript.
 //
-// Placeholders replace values that differ between runs. In answers, <msg 1> is the first message id that the
-// transcript sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's
-// folder. <auth> is how the server identified the sender, which differs between wires, <seal> is a seal, and
-// <commits> are an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
+// Placeholders replace values that differ between runs. In answers, <msg 1> is the first message id that the transcript
+// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
+// <auth> is how the server identified the sender, which differs between transports, <seal> is a seal, and <commits> are
+// an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
 
 const transcripts = "../../fixtures/wire"
 
-// wire is a way to reach a server's toolsets.
+// wire is a transport over which clients reach a server's toolsets.
 type wire interface {
 	// dial connects a caller to a toolset. The connection ends with the test, or when the peer is closed.
 	dial(d *daemon, toolset string, who caller) (peer, error)
@@ -66,13 +66,14 @@ type peer interface {
 	close() error
 }
 
-// wires lists all wires. Each transcript is replayed on every wire. With -update, the first wire writes the transcript.
+// wires lists all transports. Each transcript is replayed over every transport. With -update, the first transport
+// writes the transcript.
 var wires = []struct {
 	name string
 	wire
 }{{"http", httpWire{}}, {"stdio", stdioWire{}}}
 
-// TestWire checks that the released program gives the answers that are in the transcripts.
+// TestWire checks that the released program returns the answers in the transcripts.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(transcripts + "/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -256,7 +257,7 @@ func begin(p peer) error {
 var (
 	changing = regexp.MustCompile(`\b\d{4}/\d\d/\d\d/|msg_\d{8}_[0-9a-f]{16}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z|(next_cursor\\?": ?\\?")(\d+)|` +
 		`(auth\\?": ?\\?")(?:none|self-asserted|token|uid[: ]\d+(?: \(program\))?)|(seal\\?": ?\\?")[0-9a-f]{16}:[A-Za-z0-9_-]{86}`)
-	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // created while the calls continue
+	commits     = regexp.MustCompile(`(commits\\?": ?)\[[^\]]*\]`)                 // the commits may be created at any time
 	unescaped   = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&") // equivalent JSON
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )

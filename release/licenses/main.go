@@ -29,7 +29,7 @@ func main() {
 }
 
 func run(out io.Writer) error {
-	folders := map[string]string{} // by module and version
+	folders := map[string]string{} // keyed by module and version
 	for _, system := range platforms {
 		list := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}\t{{.Dir}}{{end}}{{end}}", "./cmd/mailtree")
 		list.Dir, list.Stderr = "..", os.Stderr

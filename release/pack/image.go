@@ -24,7 +24,7 @@ import (
 // user is the user and group id of the only user in the image. Other images without a shell use the same id.
 const user = 65532
 
-// lacks is the description of the image, which includes what the image cannot do.
+// lacks is the description of the image, including its limitations.
 const lacks = about + ". This image contains no Git, so it has no `mailtree sync` and no `mailtree guard`."
 
 // image writes the container image for both processors as an archive in the OCI layout. The image contains only the
@@ -130,12 +130,12 @@ func (e *edition) imageOf(a *archive) (v1.Image, error) {
 
 func must(c *v1.ConfigFile, err error) *v1.ConfigFile {
 	if err != nil {
-		panic(err) // the image is in memory
+		panic(err) // cannot fail: the image is in memory
 	}
 	return c
 }
 
-// in returns the files with their names moved into a folder.
+// in returns copies of the files, with the folder prepended to their names.
 func in(folder string, contents []file) []file {
 	moved := slices.Clone(contents)
 	for i := range moved {

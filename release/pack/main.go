@@ -207,7 +207,7 @@ func (e *edition) sums() error {
 	if err != nil {
 		return err
 	}
-	lines := map[string]string{} // by file
+	lines := map[string]string{} // keyed by file
 	for line := range strings.Lines(string(data)) {
 		sum, file, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		lines[file] = sum

@@ -94,7 +94,7 @@ func TestReproducible(t *testing.T) {
 	}
 }
 
-// TestNPM checks that the main package depends on the packages with the program, each of which is for one platform.
+// TestNPM checks that the main package depends on one package with the program for each platform.
 func TestNPM(t *testing.T) {
 	t.Parallel()
 	dist := packed(t)

@@ -21,7 +21,8 @@ type npmPackage struct {
 }
 
 // npm writes one package with the program for each platform, and a main package that depends on all of them. The npm
-// command installs only the dependency for the current platform, because the os and cpu of the others do not match.
+// command installs only the dependency for the current platform, because the os and cpu of the other packages do not
+// match.
 func (e *edition) npm() error {
 	main := npmPackage{edition: e, Package: e.NPM, Binary: map[string]string{}}
 	for _, a := range e.Archives {

@@ -22,8 +22,8 @@ type Client struct {
 	hello string
 }
 
-// NewClient returns a client that connects to the server through dial. caller contains facts about this process that
-// the server cannot find out itself.
+// NewClient returns a client that connects to the server through dial. caller describes this process to the server,
+// which cannot find out these facts itself.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
@@ -83,7 +83,7 @@ func lost(err error) error {
 
 // Refusal is the server's refusal of a request.
 type Refusal struct {
-	Text string // a sentence
+	Text string // a sentence for the user
 	Code string // as in tool.Refusal; "" if there is none
 }
 
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. Call describes
-// answer and the errors.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. The parameter answer
+// and the errors are as described for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -161,8 +161,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns the name of a socket verb that runs in a project. The project is given as its key, its slug, or the last
-// element of its path. If project is "", the verb runs without a project.
+// Of returns verb with a query parameter that selects the project to run it in. The project is given as its key, its
+// slug, or the last element of its path. If project is "", Of returns verb unchanged.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -181,9 +181,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and calls each with every line.
-// It returns nil when the server ends the answer. It returns errors from each, the error in a line that ends the
-// answer early, and the same errors as Call.
+// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and calls each with every line. It
+// returns nil when the server ends the answer. It returns errors from each, the error that the server reports if it
+// ends the answer early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {

@@ -1,9 +1,10 @@
-// Package cli contains what users' commands share: a client for the store's server, and the screen that commands
-// print on.
+// Package cli contains the parts that all user commands share: a client for the store's server, and the screen that
+// commands print on.
 //
 // Commands reach the server in only one way: over HTTP on its socket (mcp/peer.go). They call tools and read resources,
-// and use the socket's verbs for everything else. The answers are those of the toolset, so --json prints a tool's
-// structured content. Refusals are worded for a command line, because the client identifies itself as one.
+// and use the socket's verbs for everything else. They receive the same answers as MCP clients, so --json prints a
+// tool's structured content. The client identifies itself as a command line, and the server words its refusals
+// accordingly.
 //
 // Text written by others must reach a terminal only through Line, Text or Markdown.
 package cli

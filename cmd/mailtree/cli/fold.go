@@ -84,8 +84,8 @@ func (s *Screen) Facts(rows []Row) {
 	}
 }
 
-// Tell is like Printf, but breaks long lines between words on a terminal. Commands print errors, hints and findings
-// with it.
+// Tell is like Printf, but breaks long lines between words on a terminal. Commands use it to print errors, hints and
+// findings.
 func (s *Screen) Tell(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	if s.Width > 0 {

@@ -47,12 +47,12 @@ func ended(text string) string {
 // characters.
 var markupWord = lazy.Regexp("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet formats an excerpt that a search found in a message as one line. The argument has ** on both sides of each
-// match. In the result, the matches are bold if the screen supports that. Snippet returns "" if the excerpt is part
-// of the subject.
+// Snippet formats an excerpt that a search found in a message as one line. In the argument, each match is enclosed in
+// **. In the result, the matches are bold if the screen supports that. Snippet returns "" if the excerpt is part of the
+// subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")
-	if len(parts)%2 == 0 { // some of the ** are the message's own markup
+	if len(parts)%2 == 0 { // the message itself contains some of the **
 		parts = []string{strings.Join(parts, "")}
 	}
 	if strings.Contains(subject, strings.Trim(strings.Join(parts, ""), "… ")) {

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is what commands print to. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
-// Otherwise the text is plain and complete.
+// Screen is the destination that commands print to. On a terminal, tables fit the width, new items are bold, and Paged
+// uses a pager. Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
 	Width int // the terminal's width in columns; 0: not a terminal
@@ -123,8 +123,8 @@ func escapeControls(text string) []byte {
 }
 
 // Paged calls print with a screen that writes to a pager, if this screen is a terminal. The pager is PAGER or, by
-// default, less, which exits at once if everything fits. PAGER=cat means no pager. If the user leaves the pager early,
-// Paged returns no error.
+// default, less, which exits immediately if everything fits. PAGER=cat means no pager. If the user quits the pager
+// early, Paged returns no error.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
 	if s.tty == nil || line == "cat" {
@@ -151,7 +151,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
 		return print(s) // show the text anyway
-	case written.err != nil: // the user left the pager
+	case written.err != nil: // the user quit the pager
 		return nil
 	}
 	return err
@@ -175,7 +175,7 @@ func (w *firstError) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Line returns text written by others in a form that is safe for one line of a terminal.
+// Line makes text written by others safe to print as a single line on a terminal.
 func Line(text string) string { return format.Printable(text) }
 
 // Text makes text written by others safe for a terminal by replacing the characters that a terminal would act on. The

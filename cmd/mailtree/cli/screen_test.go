@@ -94,7 +94,7 @@ func TestTableOfWideCells(t *testing.T) {
 	}
 }
 
-// TestText checks that no text written by others reaches a terminal as a command.
+// TestText checks that text written by others cannot control a terminal.
 func TestText(t *testing.T) {
 	hostile := "a\x1b[2Jb\rc\u202ed\xffe\u0085\n\tf"
 	if got, want := Text(hostile), "a\uFFFD[2Jb\uFFFDc\uFFFDd\uFFFDe\uFFFD\n\tf"; got != want {
@@ -131,7 +131,7 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestMoment checks that times in the forms that users write are converted to the form that tools accept.
+// TestMoment checks that each form in which users write times is converted to the form that tools accept.
 func TestMoment(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for given, want := range map[string]time.Time{
@@ -192,8 +192,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestPagedLeft checks that a command whose pager the user leaves early stops printing without an error. Any other error
-// must be returned.
+// TestPagedLeft checks that if the user quits the pager early, the command stops printing and returns no error. Any
+// other error must be returned.
 func TestPagedLeft(t *testing.T) {
 	out, err := os.Create(filepath.Join(t.TempDir(), "terminal"))
 	if err != nil {

@@ -17,7 +17,7 @@ type Row struct {
 // minColumn is the smallest width to which Table cuts a column.
 const minColumn = 3
 
-// maxName is the width up to which Table cuts other columns before the first one, which usually has names.
+// maxName is the largest width of a first column that Table cuts last. The first column usually contains names.
 const maxName = 20
 
 // Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that
@@ -80,7 +80,7 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	for ; excess > 0; excess-- {
 		widest := 0
 		for i, w := range widths {
-			short := widest == 0 && widths[0] <= maxName && w > minColumn // the first column names the row: it is cut last
+			short := widest == 0 && widths[0] <= maxName && w > minColumn // cut the column of names last
 			if w >= widths[widest] || short {
 				widest = i
 			}

@@ -23,13 +23,13 @@ type Terminal struct {
 	In, Out *os.File
 
 	before  *term.State
-	shown   []string // what the screen shows
+	shown   []string // the lines on the screen
 	pasting bool
-	partial string // the beginning of a sequence or character, whose rest has not been read yet
+	partial string // the beginning of a sequence or character, the rest of which has not been read yet
 }
 
-// TakeOver switches to the terminal's alternate screen and puts the terminal into raw mode, in which it sends each
-// key at once. It returns an error if that fails.
+// TakeOver switches to the terminal's alternate screen and puts the terminal into raw mode, in which it sends each key
+// immediately. It returns an error if that fails.
 func (t *Terminal) TakeOver() (err error) {
 	if t.before, err = term.MakeRaw(int(t.In.Fd())); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
@@ -62,8 +62,8 @@ func (t *Terminal) Paint(lines []string, resized bool) {
 	_, _ = t.Out.WriteString(b.String())
 }
 
-// ReadKeys waits until the user presses keys, and returns them: a character, or a name such as "up". It discards text
-// that the user pastes. It returns an error if the terminal has been closed.
+// ReadKeys waits until the user presses keys, and returns each key as a character, or as a name such as "up". It
+// discards text that the user pastes. It returns an error if the terminal has been closed.
 func (t *Terminal) ReadKeys() ([]string, error) {
 	b := make([]byte, 1024)
 	n, err := t.In.Read(b)

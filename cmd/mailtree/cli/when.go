@@ -69,8 +69,8 @@ func span(d time.Duration) string {
 
 var bareNumber = lazy.Regexp(`^[0-9]+$`)
 
-// Duration parses a duration as people write it: see format.ParseSpan. It returns an error for any other text. The
-// error's text begins with "is", so that the caller can put the flag's name in front of it.
+// Duration parses a duration in the form in which people write it: see format.ParseSpan. It returns an error for any
+// other text. The error's text begins with "is", so that the caller can put the flag's name in front of it.
 func Duration(given string) (d time.Duration, err error) {
 	d, ok := format.ParseSpan(given)
 	switch {
@@ -82,9 +82,9 @@ func Duration(given string) (d time.Duration, err error) {
 	return 0, fmt.Errorf("is %q, but must be a duration, such as 90m, 2h or 1d12h", given)
 }
 
-// Moment converts a time given by a user to the form that tools accept. The time may be an age (see Duration),
-// "today" or "yesterday" (the midnight at which that day began), a local date, minute or second ("2026-01-31",
-// "2026-01-31 15:04"), or RFC 3339. The result ok is false for anything else.
+// Moment converts a time given by a user to the form that tools accept. The time may be a duration before now (see
+// Duration), "today" or "yesterday" (the midnight at which that day began), a local date, minute or second
+// ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. The result ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)

@@ -1,10 +1,10 @@
-// Package desk implements the screen of `mailtree desk`: a list of what is waiting for the user, next to the open
-// thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
+// Package desk implements the screen of `mailtree desk`: a list of the items that are waiting for the user, next to the
+// open thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
 // it.
 //
 // A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done
-// marks only messages whose end has been on the screen. After a message appears that the user did not open, these
-// keys do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
+// marks only messages whose end has been on the screen. After a message appears that the user did not open, these keys
+// do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
 package desk
 
 import (
@@ -22,28 +22,28 @@ import (
 )
 
 const (
-	sendsAfter = 5 * time.Second        // how long an answer can be canceled
-	settles    = time.Second            // how long the user cannot answer a message that appeared by itself
+	sendsAfter = 5 * time.Second        // time during which the user can cancel an answer
+	settles    = time.Second            // time during which no key acts on a message that appeared by itself
 	repeats    = 150 * time.Millisecond // a key that repeats within this time is being held down
 )
 
-// Source reads the user's mail and acts on it. Texts in its answers are single lines that are safe for a terminal,
-// except for the bodies of messages. Its errors are sentences for the user. Only Watch is called concurrently with
+// Source reads the user's mail and acts on it. All returned texts except message bodies are single lines that are safe
+// to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently with
 // other methods.
 type Source interface {
-	// List returns what is waiting for the user.
+	// List returns the items that are waiting for the user.
 	List(ctx context.Context) (*List, error)
 	// Thread returns the messages of a row's thread, oldest first. It does not mark them as read.
 	Thread(ctx context.Context, r Row) ([]Message, error)
-	// Search returns a row for each thread with messages that match the query, in the project or, if project is "",
-	// in the screen's project.
+	// Search returns one row for each thread that contains a matching message. It searches the given project, or the
+	// screen's project if project is "".
 	Search(ctx context.Context, project, query string) ([]Row, error)
 	// Do performs a key's action on a row. "y" and "n" answer the row's message with yes or no. "h" hides the row's
-	// thread for a while. "e" marks the messages with the ids as read, unless their thread asks the user for an
+	// thread for a while. "e" marks the messages with the given ids as read, unless their thread asks the user for an
 	// answer. "r" and "R" let the user write a reply to everyone or only to the sender, and may use the terminal for
 	// that.
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
-	// Undo undoes what Do did.
+	// Undo reverts an action that Do performed.
 	Undo(ctx context.Context, d Done) error
 	// Watch calls changed after each change of the mail, until ctx ends. It returns an error if it cannot continue.
 	Watch(ctx context.Context, changed func()) error
@@ -51,41 +51,41 @@ type Source interface {
 
 // List is a list of rows in groups.
 type List struct {
-	Title  string // the project or projects, and how much is waiting
+	Title  string // the project or projects, and the number of waiting items
 	Me     string // the user's agent
 	Groups []Group
 	Quiet  []string // other things that may need the user's attention
-	Agents string   // what the other agents are doing
+	Agents string   // a summary of what the other agents are doing
 }
 
 // Group is a group of rows.
 type Group struct {
 	Title string
-	Total int // number of rows, listed or not
+	Total int // number of rows, including rows that are not listed
 	Rows  []Row
 }
 
-// Row is a thread. If Thread is "", the row is something else that is waiting, such as a permission prompt.
+// Row is a thread. If Thread is "", the row is another kind of waiting item, such as a permission prompt.
 type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
 	Mark                  string // a word such as "urgent"; "" for none
 	Who, About            string // the authors and the subject
-	Shown                 string // for an answer: see maildir.Decision.Shown
+	Shown                 string // sent with an answer: see maildir.Decision.Shown
 }
 
 // Message is a message of a thread.
 type Message struct {
 	mail.Message
 	Head  string // the author, the recipients, and a remark if the message is not verified
-	Below string // what follows the body, such as the names of files; "" for nothing
+	Below string // text below the body, such as the names of files; "" for none
 }
 
 // Done describes a completed action that can be undone.
 type Done struct {
-	Text    string // what was done
+	Text    string // a description of the action
 	Project string
 	IDs     []string // the affected messages
-	Verb    string   // what the history calls the action
+	Verb    string   // the action's name in the history
 
 	row Row
 }
@@ -96,18 +96,18 @@ type Desk struct {
 	after  func(time.Duration) <-chan time.Time
 	screen *cli.Screen // the terminal with its current size
 
-	list   *List // what is waiting
+	list   *List // the waiting items
 	hits   *List // the result of a search, which is shown instead of list; nil: none
 	focus  int   // the row with the focus
 	open   *opened
 	query  *string // a search that the user is typing; nil: none
-	notice string  // the outcome of the last action; "" for none
+	notice string  // the result of the last action; "" for none
 
 	pending  *pending
 	done     []Done    // the actions that z can undo, newest last
-	appeared time.Time // when something appeared that the user did not open
+	appeared time.Time // when the screen last showed an item that the user did not open
 
-	last   string // the last key, and when it was pressed
+	last   string // the last key, and the time at which it was pressed
 	lastAt time.Time
 	over   bool // the user has quit
 }
@@ -165,7 +165,7 @@ func (d *Desk) focused() (r Row) {
 }
 
 // current returns the row that a key acts on: the open thread's row or, if no thread is open, the row with the focus.
-// If that row is not in the list of what is waiting, its IDs, Why and Decides are empty.
+// If that row is not in the list of waiting items, its IDs, Why and Decides are empty.
 func (d *Desk) current() Row {
 	r := d.focused()
 	if d.open != nil {
@@ -178,8 +178,8 @@ func (d *Desk) current() Row {
 	return r
 }
 
-// refresh reloads the list and the open thread. live is set if others may have changed them. The focus stays on its
-// row or, if that row is gone, moves to the row that takes its place.
+// refresh reloads the list and the open thread. live means that another agent or user may have caused the change. The
+// focus stays on its row or, if that row is gone, moves to the row that takes its place.
 func (d *Desk) refresh(ctx context.Context, live bool) {
 	list, err := d.source.List(ctx)
 	if err != nil {
@@ -264,7 +264,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 // step moves the focus. If a thread is open, it opens the thread of the new row.
 func (d *Desk) step(ctx context.Context, by int) {
 	to := d.focus + by
-	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // another row took this thread's place
+	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // the open thread's row is gone or has moved
 		to = d.focus
 	}
 	if to < 0 || to >= len(d.shown().rows()) {
@@ -304,7 +304,7 @@ func (d *Desk) scroll(by int) {
 	}
 }
 
-// answerable returns the row that Yes, No and Later act on. If they cannot act, why is the reason.
+// answerable returns the row that Yes, No and Later act on. If these keys cannot act on the row, why gives the reason.
 func (d *Desk) answerable() (r Row, why string) {
 	r = d.current()
 	switch {
@@ -362,7 +362,7 @@ func (d *Desk) flush(ctx context.Context) error {
 	return err
 }
 
-// perform performs a key's action on a row, and then shows the outcome and the updated list.
+// perform performs a key's action on a row, and then shows the result and the updated list.
 func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) error {
 	done, err := d.source.Do(ctx, key, r, ids)
 	if err != nil {

@@ -24,7 +24,7 @@ type world struct {
 	list    List
 	threads map[string][]Message
 	calls   []string // the calls of Do and Undo
-	fails   error    // the result of Do
+	fails   error    // the error that Do returns
 	due     chan time.Time
 	now     time.Time
 }
@@ -101,7 +101,7 @@ func (w *world) message(id, head, body string, ago time.Duration) Message {
 	return m
 }
 
-// newWorld returns a world with the mail that docs/commands.md, "The screen", shows.
+// newWorld returns a world with the mail shown in the section "The screen" of docs/commands.md.
 func newWorld() *world {
 	w := &world{due: make(chan time.Time), now: time.Date(2026, 11, 28, 19, 0, 0, 0, time.UTC)}
 	stripe := w.row("stripe", "AmberFox", "May I rotate the Stripe key now?", "needs acknowledgement", time.Hour, "stripe-1")
@@ -154,8 +154,8 @@ func (w *world) open() *Desk {
 	return d
 }
 
-// play presses keys, separated by spaces, as slowly as a user does. Some words are not keys: "wait" lets a second
-// pass, "due" is the time at which an answer is sent, and "live" is a change by others.
+// play presses keys, separated by spaces, as slowly as a user does. Three words are not keys: "wait" lets one second
+// pass, "due" lets the time for canceling an answer run out, and "live" simulates a change by others.
 func (w *world) play(t *testing.T, d *Desk, keys string) {
 	t.Helper()
 	for _, key := range strings.Fields(keys) {
@@ -179,7 +179,7 @@ func (w *world) play(t *testing.T, d *Desk, keys string) {
 	}
 }
 
-// screens lists the keys after which TestDraw compares the screen.
+// screens lists sequences of keys. TestDraw compares the screen after each sequence.
 var screens = []string{
 	"", "j o", "j j o", "j j o y", "j o y z", "j o e", "j j j o", "j j j o space", "j j j o y", "j j j j o", "j j j j j o", "o",
 	"/ S t r", "/ S t r enter", "?",
@@ -220,7 +220,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestKeys checks what keys do to the mail, and what the screen says afterwards.
+// TestKeys checks the effect of keys on the mail, and the notice that the screen then shows.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
@@ -328,7 +328,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that an answer is not sent to a question that has been answered in another way in the meantime.
+// TestSettled checks that a pending answer is not sent if the question has been answered in another way in the
+// meantime.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()

@@ -54,7 +54,7 @@ func (d *Desk) draw() []string {
 	return append(append(lines, foot...), d.screen.Faint(keys))
 }
 
-// drawFoot returns the lines above the keys: the outcome of the last action, or what the agents are doing.
+// drawFoot returns the lines above the keys: the result of the last action, or what the agents are doing.
 func (d *Desk) drawFoot(width int) []string {
 	text := cli.Fit(d.list.Agents, width-1)
 	switch {
@@ -137,7 +137,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	lines, ends := d.drawThread(width)
 	if o.page = height - 1; len(lines) > o.page {
-		o.page-- // leave a line for the number of lines that are not shown
+		o.page-- // make room for the line that counts the hidden lines
 	}
 	begins := []int{0}
 	for i, m := range o.messages {
@@ -148,7 +148,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	}
 	o.top = max(0, min(o.top, len(lines)-o.page))
 	bottom := min(o.top+o.page, len(lines))
-	if len(lines)-bottom == 1 { // the last line fits there instead
+	if len(lines)-bottom == 1 { // show the last line instead of the count
 		bottom++
 	}
 	o.whole, o.long = map[string]bool{}, map[string]bool{}

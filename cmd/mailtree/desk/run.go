@@ -13,14 +13,14 @@ import (
 
 const (
 	together = 200 * time.Millisecond // how long changes are collected before the screen shows them
-	interval = time.Minute            // time between checks for changes without events, such as a due hidden thread
+	interval = time.Minute            // time between checks for changes that cause no event, such as the end of a delay
 )
 
 // Run shows the screen until the user quits or ctx ends. Before it returns, it sends a pending answer and restores
 // the terminal. It returns an error if the terminal cannot be used, if Watch fails, or if the pending answer cannot
 // be sent. screen returns the terminal with its current size.
 func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Screen) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // a pending answer is sent even if the terminal is closed
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // so that a pending answer is sent even if the terminal is closed
 	defer stop()
 	news, failed := make(chan os.Signal, 1), make(chan error, 1) // news: the size or the mail has changed
 	signal.Notify(news, syscall.SIGWINCH)
@@ -99,8 +99,8 @@ func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 }
 
 // readKeys reads from the terminal once for each value that it receives from want. The program therefore reads a key
-// only after it has handled all earlier keys, and keys that are meant for an editor reach the editor. If the terminal
-// is gone, readKeys closes input.
+// only after it has handled all earlier keys. This also leaves keys that are meant for an editor to the editor. If the
+// terminal is gone, readKeys closes input.
 func readKeys(t *cli.Terminal, want <-chan struct{}, input chan<- []string) {
 	for range want {
 		keys, err := t.ReadKeys()

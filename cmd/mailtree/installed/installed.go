@@ -1,6 +1,6 @@
-// Package installed keeps the list of what mailtree has written outside its store, so that `mailtree uninstall` finds
-// it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line. The list may
-// contain entries for things that no longer exist, because users can remove these things without mailtree.
+// Package installed keeps a list of everything that mailtree has written outside its store, so that `mailtree
+// uninstall` can remove it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line.
+// The list may contain entries for things that no longer exist, because users can remove these things without mailtree.
 package installed
 
 import (
@@ -20,14 +20,14 @@ import (
 
 const maxFile = 16 << 20 // bytes
 
-// Kind specifies what mailtree has written.
+// Kind is the kind of thing that an Entry describes.
 type Kind string
 
 // The kinds of entries.
 const (
-	Client  Kind = "client"  // a client's entry, hooks or lines: see Entry.Client
-	Guard   Kind = "guard"   // the guard's hooks, in the repository Dir
-	Plugins Kind = "plugins" // the clients' plugins, in the folder Dir
+	Client  Kind = "client"  // mailtree's entry, hooks or lines in a client's configuration: see Entry.Client
+	Guard   Kind = "guard"   // the guard's hooks in the repository Dir
+	Plugins Kind = "plugins" // the clients' plugins in the folder Dir
 )
 
 // Entry describes something that mailtree has written.
@@ -35,12 +35,12 @@ type Entry struct {
 	Kind   Kind              `json:"kind"`
 	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
 	Client string            `json:"client,omitempty"` // the client's name
-	Env    map[string]string `json:"env,omitempty"`    // the variables that determined where the client's files are
+	Env    map[string]string `json:"env,omitempty"`    // variables that determined the paths of the client's files
 }
 
 // Note adds an entry to the list, unless the list contains it already. Call it before the entry's files are written. If
-// there is no store yet, Note does nothing: a store is created only by its server. Several processes may call Note at
-// the same time. Errors contain the file's path.
+// the store does not exist yet, Note does nothing, because only a server creates a store. Several processes may call
+// Note at the same time. Errors contain the file's path.
 func Note(store string, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {

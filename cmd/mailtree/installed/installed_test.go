@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestNote checks that concurrent notes are all kept, each once, even if the list ends with a line that was cut off.
+// TestNote checks that each of several concurrent notes is kept exactly once, even if the list ends with a line that
+// was cut off.
 func TestNote(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()

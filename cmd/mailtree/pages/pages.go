@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Entry is a line of a section: a variable, a file or an exit status, and what it means.
+// Entry is a line of a section. Name is a variable, a file or an exit status, and Text explains it.
 type Entry struct{ Name, Text string }
 
 // Config describes the pages. The page of the program itself contains all entries. The pages of its commands contain

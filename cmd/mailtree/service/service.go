@@ -1,4 +1,4 @@
-// Package service describes the server as a service of its OS user. It returns the file for the service manager
+// Package service describes how to run the server as a user service. It returns the file for the service manager
 // (systemd's user manager on Linux, launchd on macOS), and the commands that make the manager read the file. The
 // package itself changes nothing.
 package service
@@ -45,8 +45,8 @@ type Config struct {
 type Service struct {
 	Path  string // path of the service's file
 	Text  string // content of the service's file
-	Start string // the command that makes the manager read the file and start the server
-	Stop  string // the command that makes the manager stop the server and forget the file
+	Start string // the command that makes the service manager read the file and start the server
+	Stop  string // the command that makes the service manager stop the server and forget the file
 }
 
 // RunsStore reports whether a service's file, whose content is text, starts the server of the same store as s.

@@ -41,7 +41,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// TestUnit checks that systemd reads the unit as intended, whatever a path or a setting contains.
+// TestUnit checks that systemd reads the unit as intended, regardless of the characters in paths and settings.
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -64,7 +64,7 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(file, []byte(s.Text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The command exits with status 0 even if it reports something that it could not read.
+	// The command exits with status 0 even if it reports a line that it could not parse.
 	verify := exec.CommandContext(t.Context(), analyze, "--user", "--man=no", "verify", file)
 	verify.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := verify.CombinedOutput()
