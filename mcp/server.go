@@ -39,7 +39,7 @@ import (
 const (
 	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK keeps several copies of a body while decoding it
-	DefaultMaxAnswers     = 64 << 20  // memory for large answers, as measured by TestFaultMemory in cmd/mailtree
+	DefaultMaxAnswers     = 64 << 20  // memory for large answers; TestFaultMemory in cmd/mailtree measures the effect
 	DefaultMaxRequests    = 1024
 	DefaultMaxStreams     = 4096 // 1,024 agents, each with one hold of a bridge, one GET stream and one waiting call
 	DefaultMaxSessions    = 1024
@@ -95,18 +95,18 @@ type Config struct {
 	Called func(toolset, tool string, refused bool)
 	Log    *slog.Logger // if nil, log lines are discarded
 
-	MaxBody     int64 // maximum bytes of one request body; larger bodies are answered with 413
-	MaxBodies   int64 // maximum bytes of all bodies being received or handled; bodies beyond that are answered with 503
+	MaxBody     int64 // maximum bytes of one request body; a larger body gets status 413
+	MaxBodies   int64 // maximum bytes of all bodies being received or handled; a body that exceeds it gets status 503
 	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, and eventually are refused
-	MaxRequests int   // maximum number of requests being handled; further requests are answered with 503
+	MaxAnswers  int64 // bytes of memory for all large answers; if it is used up, calls wait and are eventually refused
+	MaxRequests int   // maximum number of requests being handled; further requests get status 503
 
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.
-	// Streams over the limit are answered with 503, and calls over the limit are refused.
+	// Streams over the limit get status 503, and calls over the limit are refused.
 	MaxStreams int
 	// MaxSessions limits the number of sessions in memory, and the number of sessions saved in the store. If a new
-	// session exceeds the limit, the least recently used session ends. If all sessions are in use, the request for a
-	// new one is answered with 503.
+	// session exceeds the limit, the server ends the least recently used session. If all sessions are in use, the
+	// request for a new session gets status 503.
 	MaxSessions int
 	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that, the session
 	// is resumed from the store when it is next used, as after a restart.
@@ -203,7 +203,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// end closes stopping. Further calls do nothing.
+// end closes stopping. Calling end again has no effect.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
 // HTTPServer returns an http.Server with suitable timeouts for the handler. There is no overall write timeout, because

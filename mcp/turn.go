@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn. It describes a session's activity as seen in the client's files.
+// TurnReport is the body of POST /mailtree/turn. It describes a session's activity according to the client's files.
 type TurnReport struct {
 	maildir.SessionKey
 	Dir  string               `json:"dir"`            // folder where the client was started

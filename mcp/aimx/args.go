@@ -16,8 +16,8 @@ type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text is a
-// list or a file and must contain nothing else.
+// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text contains
+// a list or a file and must contain nothing else.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -95,5 +95,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether a name is reserved for mail that belongs to no mailbox.
+// reserved reports whether a name is reserved for mail that does not belong to any mailbox.
 func reserved(name string) bool { return maildir.ReservedMailbox(name) }

@@ -13,7 +13,7 @@ import (
 )
 
 // These types define the form of the answers. They are used only on the wire. The output schemas are derived from their
-// tags: see tool.OutputSchema.
+// struct tags: see tool.OutputSchema.
 
 type profileShape struct {
 	Name       string     `json:"name"`
@@ -71,7 +71,7 @@ type attachmentShape struct {
 	File string `json:"file,omitempty"` // path of the file, if the caller can open it
 }
 
-// view converts a project's mail to the form that one caller gets.
+// view converts a project's mail to the form in which one caller sees it.
 type view struct {
 	*Toolset
 	p     *maildir.Project
@@ -151,7 +151,7 @@ func (v *view) shapeMessage(m *index.MessageRow, bodies bool) Message {
 	return s
 }
 
-// shapeHead returns the shape of a message without its body.
+// shapeHead converts a message without its body.
 func (v *view) shapeHead(m *index.MessageRow) Message {
 	voucher, verified := v.store.VerifiedIn(m)
 	s := Message{
@@ -191,7 +191,7 @@ func ifShort(text string) string {
 	return text
 }
 
-// newest returns as many of the newest ids as the limit allows.
+// newest returns the newest ids, as many as fit in maxReferenceBytes.
 func newest(ids []string) []string {
 	size := 0
 	for i := len(ids); i > 0; i-- {
@@ -230,12 +230,12 @@ type Inbox struct {
 	Note     string     `json:"note,omitempty"`
 }
 
-// inboxRoom returns the room for messages in an answer about an agent's inbox.
+// inboxRoom returns the space available for messages in an answer about an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Encoding, agent string) *index.Room {
 	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
-// room returns the room for messages in an answer that also contains rest.
+// room returns the space available for messages in an answer that also contains rest.
 func (v *view) room(ctx context.Context, form tool.Encoding, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }
@@ -310,7 +310,7 @@ func (v *view) shapeSent(m *maildir.Sent) Sent {
 }
 
 // answerSent returns the result of sending a message. It includes the reply if one arrives in time. If the call cannot
-// wait, a note says so. The call cannot be refused, because the message has already been sent.
+// wait, a note says so. The call cannot be refused instead, because the message has already been sent.
 func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) Sent {
 	s := v.shapeSent(m)
 	if wait <= 0 {

@@ -37,7 +37,8 @@ func loads(f *Folder, id, owner string) bool {
 	return ok
 }
 
-// TestSession checks that loading a session returns what was saved last, from a file that only its user may read.
+// TestSession checks that loading a session returns the state that was saved last, and that only the file's owner may
+// read the file.
 func TestSession(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)

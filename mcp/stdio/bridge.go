@@ -107,7 +107,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// On a Unix socket, a new connection for each request costs little. If the connection fails, the server has
+		// A new connection for each request is cheap on a Unix socket. If the connection fails, the server has
 		// certainly not received the request.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
@@ -181,7 +181,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict returns the error that Run must return after the input has ended. The parameter err is what ended it.
+// verdict returns the error that Run must return. The argument err is the error that ended the input.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,7 +219,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine begins to handle a line.
+// takeLine starts to handle a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:

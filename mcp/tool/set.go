@@ -57,7 +57,7 @@ type Config struct {
 
 // About describes a toolset.
 type About struct {
-	Name         string // the server's name, which clients show and which its log lines begin with
+	Name         string // name of the server, shown by clients and used as a prefix in the log
 	Title        string
 	Description  string
 	Instructions string        // keep short, because clients include them in the prompt

@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir"
 )
 
-// MaxWait is the maximum duration of a long poll, in seconds. It is this short because clients give up on a call after
-// about a minute.
+// MaxWait is the maximum duration of a long poll, in seconds. A longer wait would be useless, because clients give up
+// on a call after about a minute.
 const MaxWait = 50
 
 // MaxLongWait is the maximum duration, in seconds, of a long poll if the call asked for progress notifications.

@@ -23,13 +23,13 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt at
-// once. Otherwise it runs the prompt when the thread is resumed. The server itself runs the command, because no process
-// of the client could: Codex has no hooks that keep running after their turn. The server does not queue a prompt for a
-// thread that no process has loaded. It also does not queue one for a thread of `codex exec`, which drops the queue
-// (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so it does not matter what
-// is on the server's PATH.
+// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt
+// immediately. Otherwise it runs the prompt when the thread is resumed. The server itself runs the command, because
+// none of the client's processes could do so: Codex has no hooks that keep running after their turn. The server does
+// not queue a prompt for a thread that no process has loaded. It also does not queue one for a thread of `codex exec`,
+// which drops the queue (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so Codex need not be on the
+// server's PATH.
 
 const queueTime = 20 * time.Second // the command usually takes 0.4 s
 
