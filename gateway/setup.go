@@ -50,8 +50,8 @@ func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err er
 	return key, selector, err
 }
 
-// MakeKey creates a key for the domain, named after the year. If the domain already has a key, MakeKey does nothing
-// and made is false. It returns read and write errors.
+// MakeKey creates a key for the domain, named after the year. If the domain already has a key, MakeKey does nothing and
+// made is false. MakeKey returns any read or write error.
 func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err

@@ -1,14 +1,14 @@
-// Package auth checks which domain vouches for the sender of an email. It evaluates SPF, DKIM, and DMARC, which ties
-// SPF and DKIM to the From field.
+// Package auth checks which domain vouches for the sender of an email. It evaluates SPF, DKIM and DMARC. DMARC ties SPF
+// and DKIM to the From field.
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Callers must base decisions only on Result.Domain. It is the domain of the single From address, provided that the
-// domain publishes a DMARC policy and that a signature or the sending machine verifiably belongs to the domain.
-// Unclear cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208,
-// RFC 6376, RFC 7489.
+// Callers must base decisions only on Result.Domain. It is the domain of the single From address. It is set only if the
+// domain publishes a DMARC policy, and a signature or the sending machine verifiably belongs to the domain. Unclear
+// cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376,
+// RFC 7489.
 package auth
 
 import (
