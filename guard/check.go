@@ -40,7 +40,7 @@ type Question struct {
 	Project string         // slug or absolute path; "": the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
-	ByHand  bool           // a user, not a hook, runs the check, so being unable to check is an error
+	ByHand  bool           // a user, not a hook, runs the check; failing to check is then an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // the folder in which git runs; "": the working directory
@@ -217,8 +217,8 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that made a change. A commit is attributed to the agent that is its author, even if
-// someone else pushes it.
+// author returns the agent that made a change. A commit is attributed to the agent that is its author, even if another
+// agent pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
@@ -244,7 +244,7 @@ func merge(a, b []Blocked) []Blocked {
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository that contains dir. A
 // path in a linked working tree or another clone is treated as the same path in the repository. FromRoot returns
-// ErrInvalid for a folder or for a path outside the repository, and errors from git.
+// ErrInvalid for a folder or for a path outside the repository. It also returns any error from git.
 func (q *Question) FromRoot(ctx context.Context, dir string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: q.Env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")
