@@ -142,8 +142,8 @@ type Wanted struct {
 	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
 }
 
-// Add returns the changes that set up the client, but does not apply them. It omits files that need no change. It
-// returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read errors.
+// Add returns the changes that set up the client, but does not apply them. It omits files that need no change. If it
+// fails, it returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, or a read error.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -302,7 +302,7 @@ type part struct {
 	kept           func(file string) string // see Setup.kept
 }
 
-// and returns a single part that combines two parts of the same file.
+// and returns a single part that combines two parts for the same file.
 func (p part) and(q part) part {
 	return part{
 		file: p.file,

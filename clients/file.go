@@ -194,7 +194,7 @@ func (c *Change) Apply() error {
 	return nil
 }
 
-// removeUpTo removes a file, and those of its parent folders below top that become empty.
+// removeUpTo removes a file, and then each parent folder below top that becomes empty.
 func removeUpTo(top, file string) error {
 	if err := os.Remove(file); err != nil {
 		return err
@@ -207,8 +207,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder outside of which links in the paths of the client's files must not point. It returns "" for a
-// user's own files, whose links may point anywhere.
+// base returns the folder that must contain the client's files after links are resolved. It returns "" for a user's own
+// files, whose links may point anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir

@@ -160,7 +160,8 @@ func (s Setup) Hooks() (Hooks, error) {
 // at the top of the code base.
 func (c Client) ReadsTop() bool { return c.hooks.top }
 
-// HooksAlone returns a hooks file that contains only what Add would add. It returns errNoHooks.
+// HooksAlone returns a hooks file that contains only what Add would add. If the client has no hooks file, it returns
+// errNoHooks.
 func (s Setup) HooksAlone() ([]byte, error) {
 	p, err := s.hooksPart()
 	if err != nil {

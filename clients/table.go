@@ -13,7 +13,7 @@ type Client struct {
 	Name  string // the name on the command line
 	Title string
 
-	Restart bool // an open session does not notice a changed configuration
+	Restart bool // an open session ignores configuration changes until the client is restarted
 
 	user    place  // the user's file for the entry
 	project string // a project's file, relative to the code base; "" if there is none

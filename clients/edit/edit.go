@@ -95,8 +95,8 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after, the result of an edit, or ErrByHand if the result is wrong. The result may differ from before
-// only in the entry at path, and that entry must equal want. If want is nil, there must be no entry.
+// checked returns after, the result of an edit, if it is correct, and otherwise ErrByHand. The result may differ from
+// before only in the entry at path, and that entry must equal want. If want is nil, there must be no entry.
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {
@@ -108,7 +108,7 @@ func checked(f Format, before, after []byte, path []string, want map[string]any)
 	return after, nil
 }
 
-// sameElse reports whether two files have the same content except at path.
+// sameElse reports whether two versions of a file have the same content except at path.
 func sameElse(f Format, before, after []byte, path []string) bool {
 	was, errWas := f.Get(before, nil)
 	is, errIs := f.Get(after, nil)

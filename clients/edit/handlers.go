@@ -59,7 +59,7 @@ func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
 
-// Held lists those of our handlers that a file contains.
+// Held lists the handlers in a file that are ours.
 type Held struct {
 	Wanted int      // the number of wanted handlers in the file
 	All    []string // the names of all our handlers in the file, as Handlers.Known returns them

@@ -123,7 +123,7 @@ func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the previous item is now the last: a comma follows it if one followed this item
+	if last && i > 0 { // the previous item becomes the last; a comma follows it if a comma followed this item
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)

@@ -13,8 +13,8 @@ type Answer struct {
 	Agent string // the session's agent, for clients that copy variables from the answer into their shells
 }
 
-// Format returns what the hook must print, and its exit status, in the form that the event's client expects. For an
-// empty answer, it returns no bytes and 0, unless the client requires an answer.
+// Format returns the text that the hook must print, and its exit status, in the form that the event's client expects.
+// For an empty answer, it returns no bytes and 0, unless the client requires an answer.
 func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	r := clients[e.Client].answer(a, e)
 	if r == nil {

@@ -13,7 +13,7 @@ import (
 type input map[string]any
 
 // UnmarshalJSON accepts an object, an object encoded as a string, or plain text. Plain text is a patch, for a tool that
-// has no other arguments. It becomes the argument "input". Any other value counts as no arguments.
+// has no other arguments. It becomes the argument "input". Any other value is treated as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client describes the location and the meaning of a client's files.
+// client describes where a client's files are, and what they mean.
 type client struct {
 	// transcript returns the path of a session's transcript, a file with one line for each event.
 	transcript func(s Session) string
