@@ -59,16 +59,16 @@ const (
 type Site struct {
 	Home string                   // absolute path of the user's home folder
 	Dir  string                   // absolute path of the code base, without symbolic links
-	Git  string                   // the Git folder of Dir's working tree, such as .git; "": none
-	Env  func(name string) string // "" for an unset variable
-	Mac  bool                     // on macOS, where some programs keep their files in other places
+	Git  string                   // the Git folder of Dir's working tree, such as .git; "" if there is none
+	Env  func(name string) string // looks up an environment variable; returns "" if the variable is not set
+	Mac  bool                     // whether the machine runs macOS, where some programs keep their files in other places
 }
 
 // Server says how a client reaches mailtree: at a URL, or by running a command.
 type Server struct {
-	URL     string   // http://…/mcp; "": use the command
+	URL     string   // http://…/mcp; "" if the client runs the command instead
 	Args    []string // mailtree's arguments: stdio, and possibly others
-	Headers string   // the command that prints the headers for requests to URL; "": no headers are needed
+	Headers string   // the command that prints the headers for requests to URL; "" if no headers are needed
 }
 
 // String returns the URL or the command.
@@ -122,7 +122,7 @@ type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
-	Store  string // absolute path of the store that hooks use; "": the default store
+	Store  string // absolute path of the store that hooks use; "" means the default store
 
 	// Missing is a line of text for the user. It is set only if the setup's files are for a plugin. If mailtree is not
 	// on the PATH, the plugin's hooks print this line when a session starts, and otherwise do nothing. They run

@@ -31,7 +31,7 @@ var (
 type file struct {
 	name string      // the path that the client uses
 	path string      // the path after resolving links
-	base string      // links must not point outside this folder; "": they may point anywhere
+	base string      // links must not point outside this folder; "" if they may point anywhere
 	data []byte      // nil if there is no file
 	mode fs.FileMode // if the file does not exist, the mode to create it with
 	is   bool        // the file exists
@@ -101,7 +101,7 @@ type Change struct {
 
 	file    file
 	top     string // if removing the file leaves folders below top empty, they are removed too
-	git     string // the same, for the backup
+	git     string // the same as top, but for the backup
 	kept    string // path of the backup
 	backup  bool   // make a backup, because the file does not contain anything of ours yet
 	exactly bool   // After equals the backup, which is no longer needed
@@ -258,7 +258,7 @@ func (c Client) fileError(file string, err error) error {
 // SyntaxError says where a client's file has a syntax error.
 type SyntaxError struct {
 	File string
-	Line int // from 1
+	Line int // line number, starting at 1
 	Why  string
 }
 

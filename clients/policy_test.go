@@ -41,8 +41,8 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf creates a folder with a home folder and a code base, and writes an archive's files into it. It replaces the
-// text ROOT in the archive with the folder's path.
+// siteOf creates a folder that contains a home folder and a code base, and writes the files of an archive into it. In
+// these files, it replaces the text ROOT with the folder's path.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()

@@ -61,7 +61,7 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a setup in a folder of its own. The case may prepare the folder's files.
+// attempt is one case: a setup in a separate folder. The case may prepare the folder's files.
 type attempt struct {
 	t      *testing.T
 	root   string

@@ -66,7 +66,7 @@ type items struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	open   map[string]outgoing.Item // by id
+	open   map[string]outgoing.Item // unfinished items, by id
 	pruned time.Time                // the zero time means that the files have not been read yet
 	warned bool                     // whether the warning that mail is not signed has been logged
 }

@@ -16,7 +16,7 @@ import (
 
 // changed lists the paths that one author changed.
 type changed struct {
-	author string // author of pushed commits; "" for the committer
+	author string // author of the pushed commits; "" if the committer made the changes
 	paths  []string
 }
 

@@ -37,17 +37,17 @@ const (
 type Question struct {
 	Store   string         // absolute path
 	Scope   storedir.Scope // the scope of the store's server
-	Project string         // slug or absolute path; "": the installed guard's project if ByHand, otherwise the project of Dir's repository
+	Project string         // slug or absolute path; "" means the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
 	ByHand  bool           // a user, not a hook, runs the check; failing to check is then an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
-	Dir     string    // the folder in which git runs; "": the working directory
+	Dir     string    // the folder in which git runs; "" means the working directory
 	Env     []string  // the environment, including Git's variables, AGENT_NAME and GUARD_*
 	Stdin   io.Reader // standard input of a pre-push hook
 	Now     time.Time // zero means the current time
-	Program string    // path of mailtree to use in suggested commands; "": mailtree is on the PATH
+	Program string    // path of mailtree to use in suggested commands; "" if mailtree is on the PATH
 	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
 	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user

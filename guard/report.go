@@ -225,7 +225,7 @@ func (r *report) where(project string) (flags string) {
 	return flags
 }
 
-// command returns the shell word with which the user can run mailtree.
+// command returns the shell word that the user can type to run mailtree.
 func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"

@@ -135,7 +135,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 // part is the ResponseWriter for one message of a batch. It records the answer.
 type part struct {
 	header http.Header
-	status int // 0: WriteHeader was not called
+	status int // 0 means WriteHeader was not called
 	body   bytes.Buffer
 }
 

@@ -18,9 +18,9 @@ import (
 type message struct {
 	body   []byte
 	batch  []entry         // the messages of a batch (see batch.go); nil for a single message
-	method string          // for a single message
-	id     json.RawMessage // for a single message; nil if it has no id
-	tagged bool            // the message contains "jsonrpc"
+	method string          // method of a single message
+	id     json.RawMessage // id of a single message; nil if it has no id
+	tagged bool            // whether the message contains "jsonrpc"
 }
 
 // bodyTime is the time limit for a client to send a body.

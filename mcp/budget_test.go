@@ -61,7 +61,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // key of the answer, or of its first message, that says there is more; "" if it is complete
+		goesOn        string // the key that says that the answer, or its first message, continues; "" if the answer is complete
 		whole         bool   // the complete answer fits within the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
@@ -195,8 +195,8 @@ func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys of the list, and of the field that identifies an item
-		next, pass    string // key that says where the next page begins, and the argument for it
+		list, name    string // the key of the list, and the key of the field that identifies an item
+		next, pass    string // the key that says where the next page begins, and the argument that requests this page
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},

@@ -44,7 +44,7 @@ const requestHeader = "Mailtree-Request"
 // inFlight contains the HTTP requests that are currently being served. It is safe for concurrent use.
 type inFlight struct {
 	last atomic.Int64
-	byID sync.Map // from string to openRequest
+	byID sync.Map // maps ids (strings) to values of type openRequest
 }
 
 // openRequest is an HTTP request that is currently being served.

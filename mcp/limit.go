@@ -66,7 +66,7 @@ type place struct {
 	large bool
 
 	mu    sync.Mutex
-	in    *gauge // requests or streams; nil after leave
+	in    *gauge // of.requests or of.streams; nil after leave
 	waits bool   // the call is counted in of.waiting
 }
 

@@ -176,7 +176,7 @@ func TestBodiesRunOut(t *testing.T) {
 	text := padded("ping", size)
 	used := func(n int64) { t.Helper(); await(t, func() bool { return s.bodies.used.Load() == n }) }
 	var all []*upload
-	for range 4 { // together three quarters of the limit for bodies
+	for range 4 { // together, these use three quarters of the limit for bodies
 		u := startUpload(t, url, size)
 		u.send(text[:sent])
 		all = append(all, u)

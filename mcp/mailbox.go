@@ -19,7 +19,7 @@ import (
 type MailboxAsk struct {
 	Mailbox string `json:"mailbox,omitempty"` // "" to list all mailboxes
 	Owner   int    `json:"owner,omitempty"`   // uid of a new mailbox's owner
-	Force   bool   `json:"force,omitempty"`   // delete its mail too
+	Force   bool   `json:"force,omitempty"`   // if the command deletes the mailbox, delete its mail too
 
 	Trust    string `json:"trust,omitempty"` // a sender that the mailbox should trust: an address or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`

@@ -101,7 +101,7 @@ func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		head   string
 		status int
-		want   string // expected in the body
+		want   string // text that the body must contain
 		header string // a "Name: value" line that the response must contain
 	}{
 		{"GET /", 200, "/mcp", "Content-Type: text/plain; charset=utf-8"},

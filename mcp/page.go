@@ -24,8 +24,8 @@ type Page interface {
 
 func (s *Server) forPage(r *http.Request) bool { return s.cfg.Page != nil && s.cfg.Page.Wants(r) }
 
-// servePage passes a request to the page. Streams count towards the limit for streams, and all other requests towards
-// the limit for requests.
+// servePage passes a request to the page. The limit for streams applies to the page's streams. The limit for requests
+// applies to all other requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:

@@ -182,7 +182,7 @@ func (s *Server) missedEvents(id string) (events []byte) {
 	return events
 }
 
-// discardResponse is a ResponseWriter that discards what is written to it.
+// discardResponse is a ResponseWriter that discards everything written to it.
 type discardResponse struct{ header http.Header }
 
 func (n *discardResponse) Header() http.Header         { return n.header }

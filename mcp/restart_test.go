@@ -159,8 +159,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client must be
-// notified that its resources may have changed, and later about actual changes.
+// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client must
+// first be notified that its resources may have changed, and later about actual changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -37,11 +37,11 @@ import (
 
 // Defaults for Config.
 const (
-	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
+	DefaultMaxBody        = 12 << 20  // enough for a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK keeps several copies of a body while decoding it
-	DefaultMaxAnswers     = 64 << 20  // memory for large answers; TestFaultMemory in cmd/mailtree measures the effect
+	DefaultMaxAnswers     = 64 << 20  // memory for large answers; see TestFaultMemory in cmd/mailtree
 	DefaultMaxRequests    = 1024
-	DefaultMaxStreams     = 4096 // 1,024 agents, each with one hold of a bridge, one GET stream and one waiting call
+	DefaultMaxStreams     = 4096 // enough for 1,024 agents, each with a bridge's hold request, a GET stream and a waiting call
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
 	DefaultProgress       = 25 * time.Second // proxies and clients give up after 30 s or 60 s of silence

@@ -29,7 +29,7 @@ type sessions struct {
 	saving sync.Mutex // guards session.kept
 }
 
-// session is what the server records about a session, in addition to the SDK's own data.
+// session contains the data that the server records about a session, in addition to the SDK's own data.
 type session struct {
 	id    string
 	begun bool                              // the initialize request has been answered

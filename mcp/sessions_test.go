@@ -89,7 +89,7 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall checks that no session is ended to make room while it has a call in progress, even if many
+// TestSessionCapLosesNoCall checks that a session with a call in progress is never ended to make room, even if many
 // clients make calls at that time. Each call must be answered, or refused because its session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Key is a key of an entry. Value is a string, a bool, an int or a []string.
+// Key is a key of an entry, with its value. Value is a string, a bool, an int or a []string.
 type Key struct {
 	Name  string
 	Value any
@@ -52,7 +52,7 @@ type Format interface {
 
 // SyntaxError is a syntax error in a file.
 type SyntaxError struct {
-	Line int // from 1
+	Line int // line number, starting at 1
 	Why  string
 
 	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. It names what that
@@ -95,8 +95,9 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after, the result of an edit, if it is correct, and otherwise ErrByHand. The result may differ from
-// before only in the entry at path, and that entry must equal want. If want is nil, there must be no entry.
+// checked checks after, which is the result of an edit. It returns after if the result is correct, and ErrByHand
+// otherwise. The result may differ from before only in the entry at path, and that entry must equal want. If want is
+// nil, there must be no entry.
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {

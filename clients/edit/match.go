@@ -241,8 +241,9 @@ func lineOf(before hujson.Extra, container string) string {
 	return container
 }
 
-// value formats a decoded value. A list of strings goes on one line. In any other container, each member goes on a line
-// of its own, one unit deeper than indent. In a file that consists of one line, everything goes on that line.
+// value formats a decoded value. A list of strings is written on one line. In any other container, each member is
+// written on a separate line, one unit deeper than indent. In a file that consists of one line, everything is written
+// on that line.
 func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	lead := s.newline + indent + s.unit
 	switch v := v.(type) {

@@ -31,7 +31,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	System   string    `json:"systemMessage,omitempty"` // for the user
+	System   string    `json:"systemMessage,omitempty"` // text for the user
 	Specific *specific `json:"hookSpecificOutput,omitempty"`
 }
 

@@ -18,8 +18,8 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns the output and the exit status with which a waiting hook must exit. They make the client start a
-// turn with the text.
+// FormatWake returns the output and the exit status that make the client start a turn with the text. A waiting hook
+// must print this output, and then exit with this status.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2

@@ -71,7 +71,7 @@ type kind struct {
 	manifest string // the manifest's name in the plugin's folder
 	content  any
 	servers  string // the file with the MCP entry
-	list     string // the list that includes the plugin, relative to the repository; "": none
+	list     string // the list that includes the plugin, relative to the repository; "" if there is none
 	listed   any
 }
 

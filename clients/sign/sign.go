@@ -46,7 +46,7 @@ var clients = map[string]client{
 type Session struct {
 	Client     string
 	ID         string
-	PID        int                      // the client's process; 0: unknown
+	PID        int                      // the client's process; 0 means unknown
 	Transcript string                   // the path that the client reports; "" if it reports none
 	Home       string                   // the user's home folder
 	Env        func(name string) string // looks up a variable in the hook's environment

@@ -7,8 +7,8 @@
 //	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side has accepted is never sent again. If the other side does not reply after the end of a
-// message, it may have accepted the message. Such a message is sent again only at the user's request.
+// A message that the remote server has accepted is never sent again. If the remote server does not reply after the end
+// of a message, it may have accepted the message. Such a message is sent again only at the user's request.
 package out
 
 import (

@@ -67,7 +67,7 @@ func (t *toolset) addAttachments(set *tool.Set) {
 // attachmentRef is the parsed URI of an attachment.
 type attachmentRef struct {
 	sum     string
-	project string // key or slug; "": the caller's project
+	project string // key or slug; "" means the caller's project
 	offset  int64
 }
 

@@ -19,7 +19,7 @@ import (
 type letterShape struct {
 	Content     string          `json:"content"` // the file as it is on disk: data from the sender, not instructions
 	MessageID   string          `json:"message_id"`
-	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID
+	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID of the email that this email answers
 	References  string          `json:"references,omitempty"`  // Message-IDs of earlier messages, oldest first
 	Date        string          `json:"date,omitempty"`        // from the header of external mail
 	ReplyTo     string          `json:"reply_to,omitempty"`    // reply address that the sender has specified

@@ -46,7 +46,7 @@ type Toolset struct {
 	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // see start; negative if not yet known
+	from     int64      // the position that start returns; negative if it is not known yet
 }
 
 // New returns the toolset. Run does its background work.

@@ -31,7 +31,7 @@ type prompt struct {
 // promptArgument is an argument that the user types after the name of the prompt. It may consist of several words.
 type promptArgument struct {
 	name, about string
-	absent      string // replaces the argument in the text if the user omits it; "": the argument is required
+	absent      string // replaces the argument in the text if the user omits it; "" if the argument is required
 }
 
 // prompts lists the prompts in the order of docs/tools.md.

@@ -97,7 +97,7 @@ type ref struct {
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
 	offset  int64           // offset in a message's body
-	asOf    *history.Moment // nil: now
+	asOf    *history.Moment // nil means now
 }
 
 var refKinds = map[string]format.Kind{
@@ -443,7 +443,7 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 	text := string(a.Data)
 	switch {
 	case text == "":
-		c.Blob = []byte{} // never nil
+		c.Blob = []byte{} // must not be nil
 	case utf8.Valid(a.Data) && !strings.Contains(text, "\x00") && t.budget.Fits(tool.InResource, text):
 		c.Blob, c.Text = nil, text
 	}

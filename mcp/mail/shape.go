@@ -25,7 +25,7 @@ type profileShape struct {
 	Status     string     `json:"status,omitempty"`
 	Asks       bool       `json:"asks,omitempty"`
 	Held       *HeldShape `json:"held,omitempty"`
-	Editing    string     `json:"editing,omitempty"` // file that the agent edited last, as its client's hook reported
+	Editing    string     `json:"editing,omitempty"` // the last file that the agent edited, as reported by its client's hook
 	Edited     string     `json:"edited_ts,omitempty"`
 	Subject    string     `json:"last_subject,omitempty"` // subject of the newest message from the agent
 	Project    string     `json:"project"`
@@ -75,7 +75,7 @@ type attachmentShape struct {
 type view struct {
 	*Toolset
 	p     *maildir.Project
-	note  string // note about the key that the caller passed for the project; "": none
+	note  string // note about the key that the caller passed for the project; "" if there is none
 	files string // folder to which the paths of attachments are relative; "" if the caller is on another machine
 }
 
@@ -126,7 +126,8 @@ type Message struct {
 	MoreReceipt int             `json:"more_receipts,omitempty"`
 }
 
-// bodyShape is a body, or the part of it that the caller has read. It is empty if the caller did not request the body.
+// bodyShape is a message body, or the part of it that the caller has read. It is empty if the caller did not request
+// the body.
 type bodyShape struct {
 	Body       *string `json:"body_md,omitempty"`        // the sender's text: data, not instructions
 	Truncated  bool    `json:"body_truncated,omitempty"` // true if the body continues at next_offset

@@ -1,5 +1,5 @@
-// Package socket implements the Unix socket of a store. It listens, connects, and identifies the OS user behind each
-// connection.
+// Package socket implements the Unix socket of a store. It listens on the socket, connects to it, and identifies the OS
+// user behind each connection.
 //
 // Listen replaces a stale socket that a killed server has left behind. It never replaces the socket of a live server,
 // because a listening server holds a lock. For server.sock, this is the store's lock. For a socket outside the store,
@@ -32,7 +32,7 @@ const MaxGuestConns = 64
 type Config struct {
 	Path string
 	Open bool         // let other users connect: the mode is 0666 instead of 0600, and the lock is next to the socket
-	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil: never
+	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil means never
 	Log  *slog.Logger // if nil, log lines are discarded
 }
 

@@ -115,7 +115,7 @@ func TestListen(t *testing.T) {
 		name   string
 		before func(t *testing.T, path string)
 		open   bool
-		want   string // expected in the error; "": no error
+		want   string // text that the error must contain; "" if no error is expected
 	}{
 		{"new", func(*testing.T, string) {}, false, ""},
 		{"open", func(*testing.T, string) {}, true, ""},
@@ -333,7 +333,7 @@ func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // expected in the error; "": no error
+		want string // text that the error must contain; "" if no error is expected
 		kept bool   // the original socket must remain
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},

@@ -37,7 +37,7 @@ import (
 
 // Defaults and limits.
 const (
-	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, as for a request over HTTP
+	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, the same as for an HTTP request
 	maxUnderWay     = 256                   // maximum number of requests in progress
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
 	lastWait        = time.Second           // how long a client's calls keep waiting for mail after the input has ended
@@ -50,12 +50,12 @@ type Config struct {
 	In      io.Reader
 	Out     io.Writer
 	Toolset string
-	Hello   tool.Caller // what the caller tells the server about itself
+	Hello   tool.Caller // information about the caller that the bridge sends to the server
 	Version string      // this program's version; clients get a notice if the server's version is older
 	// Dial connects to the store's server. If no server is running and start is true, Dial may start one and wait for
 	// it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
-	MaxLine  int           // bytes; 0 means DefaultMaxLine
+	MaxLine  int           // maximum bytes in a line; 0 means DefaultMaxLine
 	Patience time.Duration // how long to wait for another process to start the next server; 0 means DefaultPatience
 	Log      *slog.Logger  // if nil, log lines are discarded
 

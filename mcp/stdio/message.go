@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject lists the notifications that a newer-era client requests, or those that the server has accepted.
+// subject lists the notifications that a newer-era client requests, or the notifications that the server has accepted.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request or a batch. A message without an id counts as a request too, as in a
-// bare POST, unless its method is a notification.
+// asks reports whether the message is a request or a batch. A message without an id is also treated as a request, as in
+// a bare POST, unless its method is a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }

@@ -46,7 +46,7 @@ type Config struct {
 	Store    *maildir.Store
 	Version  string
 	Log      *slog.Logger    // if nil, log lines are discarded
-	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil: never
+	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil means never
 	Budget   Budget          // maximum size of an answer
 
 	// Explain converts refusals to text for callers at a command line (format.DoorCLI). If it is nil, the toolset's own
@@ -74,7 +74,7 @@ type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
-	people func(error) string // Config.Explain
+	people func(error) string // same as Config.Explain
 	budget Budget
 	server *mcp.Server
 }

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Tool is one tool: its declaration for clients and its code.
+// Tool is one tool: its declaration for clients, and the code that runs it.
 type Tool struct {
 	Name  string
 	About string // first when to use the tool, then what it does, in words that people search for
@@ -31,7 +31,7 @@ type Tool struct {
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, for use if a contract prescribes the first one; "": none
+	Note  string // a second text, for use if a contract prescribes the first one; "" if there is none
 }
 
 // Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the

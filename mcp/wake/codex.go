@@ -200,7 +200,7 @@ func lockHolder(file string) (pid int, err error) {
 // the content of /proc/locks.
 func holderIn(locks, inode string) (pid int) {
 	for l := range strings.Lines(locks) {
-		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+		f := strings.Fields(l) // such as: 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
 		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], inode) {
 			continue
 		}

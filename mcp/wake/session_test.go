@@ -143,7 +143,7 @@ func TestQueueCodex(t *testing.T) {
 	home := t.TempDir()
 	locks := filepath.Join(home, "thread-writer-locks")
 	d.check(os.Mkdir(locks, 0o700))
-	queue := filepath.Join(d.repo, "queue") // python3 runs this file, because it is the program that holds the lock
+	queue := filepath.Join(d.repo, "queue") // python3 holds the lock, so the server runs python3 instead of Codex, with this script as the argument
 	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
 	hold := func(args ...string) maildir.SessionEvent {
 		t.Helper()

@@ -153,7 +153,7 @@ type whom struct{ project, agent string }
 // attempt records how often waking an agent has failed, and when to retry.
 type attempt struct {
 	tries int
-	at    time.Time // zero: now
+	at    time.Time // zero means now
 }
 
 func (a attempt) next(first time.Duration) attempt {

@@ -42,7 +42,7 @@ const near = 8
 // line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
-	at, asks := -1, false // at: index of the last line with a marker, because earlier output has markers too
+	at, asks := -1, false // at is the index of the last line with a marker; earlier output may contain markers too
 	for i, l := range lines {
 		if dialog := choice().MatchString(l.text()); dialog || prompt().MatchString(l.text()) {
 			at, asks = i, dialog
