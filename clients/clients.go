@@ -6,7 +6,7 @@
 //	handlers.go  their hooks: the events, and the form of handlers
 //	clients.go   what a setup changes: a Change for each file, computed before any file is written
 //	hooks.go     the part of the setup for hooks
-//	policy.go    settings that keep a client from running hooks
+//	policy.go    settings that prevent a client from running hooks
 //	allow.go     the permission to call tools without asking the user
 //	file.go      reading and replacing one file that belongs to another program
 //	plugin/      plugins that contain what a setup would write; the hook module for opencode, which runs no commands
@@ -42,7 +42,8 @@ const (
 // Email is the aimx toolset. Its entry is separate from the mail toolset's entry.
 const Email = "aimx"
 
-// program is the command of an entry. It is a name to look up on the PATH, because a path is valid on one machine only.
+// program is the command of an entry. It is a bare name that is looked up on the PATH, because an absolute path would
+// be valid on only one machine.
 const program = "mailtree"
 
 // Scope selects the configuration to change.
@@ -109,7 +110,7 @@ var (
 	ErrNotOurFile = errors.New("the file belongs to another program")
 )
 
-// missingFile is the text of an error that means ErrNoFile.
+// missingFile is the text of an error for which errors.Is reports ErrNoFile.
 type missingFile string
 
 func (e missingFile) Error() string { return string(e) }

@@ -119,7 +119,8 @@ func (c *Change) Backup() string {
 	return c.kept
 }
 
-// Kept returns the path of the backup of the file as it was before the first setup, or "" if there is none now.
+// Kept returns the path of the backup of the file as it was before the first setup. It returns "" if there is currently
+// no backup.
 func (c *Change) Kept() string {
 	if !exists(c.kept) {
 		return ""

@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that the stored message records that a program wrote it.
+// TestAutomatic checks that if a program wrote a message, the stored message records this.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

@@ -23,8 +23,8 @@ const keyExt = ".pem"
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
 // KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, it
-// returns the newest, whose name sorts last. If the domain has no key, KeyFile returns fs.ErrNotExist. It also
-// returns errors from reading the folder.
+// returns the newest, whose name sorts last. If the domain has no key, KeyFile returns fs.ErrNotExist. It also returns
+// any error from reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)

@@ -74,7 +74,7 @@ type Blocked struct {
 }
 
 // Check performs the check, prints an explanation to w, and returns the verdict, which includes the exit status. If
-// claims block the change, Check also records that in the store. If the agent is held, Check does not check any
+// claims block the change, Check also records this in the store. If the agent is on hold, Check does not check any
 // claims.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")

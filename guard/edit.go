@@ -160,7 +160,7 @@ type alias struct{ path, top string }
 
 // aliases lists the paths of a file: the given path, the path with links resolved, the path in the main working tree,
 // and the path in the folder that the project's key specifies. If the file is a link, aliases also lists the paths of
-// the link's target. It returns an error only for a machine fault.
+// the link's target. It returns an error only for a machine fault (tree.FaultOf).
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)

@@ -14,7 +14,7 @@
 // streams and sessions, and to the time that a client may take to send a body or read an answer. A batch counts as one
 // request, because the server handles its messages one after another (batch.go).
 //
-// One client's large uploads or waiting calls do not keep other clients out. The server counts a body as its bytes
+// One client's large uploads or waiting calls do not lock out other clients. The server counts a body as its bytes
 // arrive, regardless of its declared length, and counts its request once the body is complete. A quarter of the
 // requests and bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a
 // stream until it is answered. If there is no room for another stream, the server refuses the call as unavailable. A

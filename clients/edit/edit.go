@@ -38,9 +38,9 @@ type Entry struct {
 
 // Format is a file format.
 type Format interface {
-	// Get returns the value at path, or nil if there is none. It returns *SyntaxError and *TwiceError.
+	// Get returns the value at path, or nil if there is none. Its errors are *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand and the
+	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand or the
 	// same errors as Get.
 	Put(data []byte, e Entry) ([]byte, error)
 	// Cut returns data without the value at path and without parents that would become empty. It returns the same
@@ -55,8 +55,8 @@ type SyntaxError struct {
 	Line int // line number, starting at 1
 	Why  string
 
-	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. It names what that
-	// program does not accept. Why is then "".
+	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. Refused names the
+	// syntax that the program does not accept. Why is then "".
 	Refused string
 }
 

@@ -49,7 +49,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 	return d, nil
 }
 
-// allows returns an error if the file contains syntax that the program that reads it does not accept.
+// allows returns an error if the program that reads the file does not accept the file's syntax.
 func (f JSON) allows(d *document) error {
 	for v := range d.root.All() {
 		var members, end hujson.Extra

@@ -154,7 +154,8 @@ func (p *payload) unnamed() string {
 	return ""
 }
 
-// asks returns what the client asks the user's permission for. The path of a file in dir is relative to dir.
+// asks describes the action for which the client asks the user's permission. The path of a file in dir is relative to
+// dir.
 func (p *payload) asks(dir string) string {
 	text := p.Message
 	if p.Tool != "" {

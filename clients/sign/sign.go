@@ -119,7 +119,8 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt reports whether a line is the user's prompt. The results of tools are user entries too.
+// geminiPrompt reports whether a line is the user's prompt. Gemini CLI also records the results of tools as user
+// entries.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`

@@ -47,7 +47,7 @@ type Checker struct {
 	Trusted  string // authserv-id of the mail server in front of us; if "", no results are trusted
 }
 
-// Peer is the other end of the connection that delivers a message.
+// Peer describes the sending side of the connection that delivers a message.
 type Peer struct {
 	IP       netip.Addr // the sending machine; zero behind our own mail server, in which case SPF is not evaluated
 	Helo     string

@@ -86,7 +86,7 @@ const (
 	evil  = "203.0.113.9"
 )
 
-// signed returns a message signed by a domain.
+// signed signs a message on behalf of a domain and returns the signed message.
 func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
 	t.Helper()
 	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},

@@ -160,7 +160,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other end of the connection: a remote machine for SMTP, or our own mail server for LMTP.
+// peer describes the sending side of the connection: a remote machine for SMTP, or our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {

@@ -313,7 +313,7 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 }
 
 // alter changes an item. If there is no item with that id, it returns ErrNotFound. If the item was sent or is being
-// sent, it returns ErrConflict. It also returns errors from the store.
+// sent, it returns ErrConflict. It also returns any error from the store.
 func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -79,7 +79,8 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// lastRead matches the time when an agent last read its mail. Only TestLastRead checks this time.
+// lastRead matches the field that contains the time when an agent last read its mail. Only TestLastRead checks this
+// field.
 var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)

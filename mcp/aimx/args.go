@@ -62,7 +62,7 @@ type variants struct {
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
-// exclusive returns a refusal if a call passes both forms.
+// exclusive returns a refusal if a call passes both alternatives.
 func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")

@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write only to the hooks folder of the repository whose path the call contains. They refuse a hooks
+// The guard's tools write only to the hooks folder of the repository that the call specifies. They refuse a hooks
 // folder outside that repository (Invariant I8).
 
 type doneShape struct {

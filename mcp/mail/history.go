@@ -18,7 +18,7 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in an answer that does not contain the older entries.
+// olderNote is the note in an answer that omits older entries.
 const olderNote = "older entries are omitted; to see them, run `mailtree log ID`"
 
 // readHistory returns the newest operations on a message. The answer does not name bcc recipients (Invariant I7),

@@ -152,7 +152,7 @@ func (v *view) shapeMessage(m *index.MessageRow, bodies bool) Message {
 	return s
 }
 
-// shapeHead converts a message without its body.
+// shapeHead converts a message, without its body, to the form used in answers.
 func (v *view) shapeHead(m *index.MessageRow) Message {
 	voucher, verified := v.store.VerifiedIn(m)
 	s := Message{

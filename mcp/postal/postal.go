@@ -66,8 +66,8 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain converts structured content to what the functions of postal return: an id, a message with three fields, or
-// null. See docs/tools.md, "postal".
+// Plain converts structured content to the values that postal's own functions return: an id, a message with three
+// fields, or null. See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

@@ -6,11 +6,12 @@
 //     is one POST, with the revision that the message specifies (2026-07-28 and later) or that was agreed on in
 //     initialize. For a client of the older era, the bridge keeps subscriptions of the newer era.
 //   - Piped input is handled in order. The bridge handles the next line once the previous one has been answered, or
-//     after two seconds. It does not wait for calls that ask to wait for mail (wait_seconds, wait_reply_seconds),
-//     which run in parallel.
+//     after two seconds. Calls that request to wait for mail (wait_seconds, wait_reply_seconds) run in parallel, and
+//     the bridge does not wait for their answers.
 //   - When the server exits, the bridge finds or starts the next one, repeats the client's subscriptions, and notifies
-//     subscribers that their resources may have changed. It repeats a request in progress if repeating is safe: the
-//     request had not reached the server, or it only reads. It answers other requests with an error that explains this.
+//     subscribers that their resources may have changed. It repeats a request in progress if the request had not
+//     reached the server, or if it only reads. It answers any other request with an error that explains the
+//     situation.
 //   - If a line is too long or is not a JSON-RPC message, the bridge answers with an error (-32700 or -32600, id null)
 //     and continues. At the end, Run returns an error.
 //   - When the input ends, the bridge answers the requests in progress and exits. A client's requests then stop waiting

@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call if it is unknown whether the server completed the call.
+// unknownOutcome is the error for a call that the server may or may not have completed.
 const unknownOutcome = "the server exited while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key is safe to send again: it is delivered once)"
 

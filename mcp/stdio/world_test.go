@@ -168,7 +168,7 @@ func (w *world) stop() {
 	}
 }
 
-// dial is Config.Dial of the bridges.
+// dial is the Config.Dial of the bridges in these tests.
 func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
 	c, err := socket.Dial(ctx, w.path)
 	if err == nil || !start {

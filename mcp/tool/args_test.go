@@ -118,7 +118,7 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
-// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and the number of further ones.
+// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and says how many more there are.
 func TestArgsManyUnknown(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder

@@ -13,7 +13,7 @@ import (
 // 0 means DefaultBudget.
 type Budget int
 
-// The default budget and the smallest possible one. With a smaller budget, a message to 500 recipients might not fit.
+// The default budget and the minimum budget. With a smaller budget, a message to 500 recipients might not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10

@@ -50,8 +50,8 @@ const (
 	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
-// Wait is how long a call waits. It is given in seconds and limited to LongestWait. If the call asked for more, Note
-// says so. Otherwise Note is "".
+// Wait says how long a call waits. The call passes a number of seconds, which is limited to LongestWait. If the call
+// asked for more, Note says so. Otherwise Note is "".
 type Wait struct {
 	For  time.Duration
 	Note string

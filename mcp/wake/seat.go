@@ -13,7 +13,7 @@ import (
 )
 
 // knock wakes the agent at a seat in the best available way. It returns an outcome, as defined in package seat, or ""
-// if there is nothing left to announce. If the agent could not be woken, why is the reason.
+// if there is nothing left to announce. If the agent could not be woken, why gives the reason.
 //
 // For a session, knock does not record that the agent was notified. The prompt begins a turn, and the client's hook
 // then reports all unread mail. For an agent without a session, Recheck records the notification before anything is
@@ -63,7 +63,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("somebody is scrolling in its window, or the window's input is off or shared")
 
-// look finds the pane in a tmux session for which its returns true. There must be exactly one such pane.
+// look finds the pane in a tmux session for which the function its returns true. There must be exactly one such pane.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err
