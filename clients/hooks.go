@@ -16,7 +16,7 @@ import (
 // hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client does not
 // run hooks.
 type hooks struct {
-	user    place       // the user's file
+	user    place       // the user's hooks file
 	project string      // a project's file, relative to the code base; "" if there is none
 	format  edit.JSON   // the format of both files
 	path    []string    // the path of the object that contains the events

@@ -26,7 +26,7 @@ type Client struct {
 
 	stdioType, httpType string // the entry's "type"; "" for none
 	urlKey              string // the key that contains the URL
-	headersKey          string // the key that contains the command that prints headers; "" if the client does not run one
+	headersKey          string // the key for the command that prints headers; "" if the client does not run such a command
 	argv                bool   // "command" is a list that includes the arguments
 	extra               []edit.Key
 	off                 func(Setup) []setting // settings outside the entry that disable the entry; nil if none are known

@@ -124,8 +124,8 @@ type Server struct {
 	token  [sha256.Size]byte
 	routes []*route
 
-	limits          // for the server's own user and for all callers on TCP
-	guests   limits // for all other users on the socket together
+	limits          // limits for the server's own user and for all callers on TCP
+	guests   limits // limits for all other users on the socket together
 	answers  answers
 	sessions *sessions
 	ids      nextID

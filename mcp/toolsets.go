@@ -54,7 +54,7 @@ type envelopeless interface {
 
 // route serves one toolset through the handlers of both protocol eras.
 type route struct {
-	name  string // as in --toolset
+	name  string // the toolset's name, as passed to --toolset
 	set   toolset
 	paths []string // paths on TCP, for http.ServeMux; empty if the toolset is only on the Unix socket (peer.go)
 

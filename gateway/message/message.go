@@ -40,7 +40,7 @@ const (
 	maxReferences = 200       // ids in References; the newest are kept
 	maxMessageID  = 998       // the maximum length of a line in bytes
 	maxSubject    = 998       // the maximum length of a line in bytes
-	maxAddresses  = 500       // in each of To and Cc
+	maxAddresses  = 500       // addresses in each of To and Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
 	maxHTML       = 256 << 10 // bytes of HTML in the whole message that are converted to markdown

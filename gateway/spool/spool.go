@@ -26,7 +26,7 @@ import (
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
-	FileLimit   = 512 << 20 // for the whole server
+	FileLimit   = 512 << 20 // the limit for the whole server
 
 	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
 	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
@@ -45,7 +45,7 @@ type Spool struct {
 	free   func(dir string) (int64, error) // bytes that users other than root can still write
 	parses chan struct{}
 
-	buffers budget       // for messages that are being received
+	buffers budget       // memory for messages that are being received
 	loaded  atomic.Int64 // bytes of messages that are fully loaded into memory
 	files   budget
 }

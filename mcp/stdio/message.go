@@ -16,7 +16,7 @@ import (
 type message struct {
 	raw     []byte
 	id      json.RawMessage // id of a request or an answer; nil if it has none
-	method  string          // "" in answers and batches
+	method  string          // the method; "" in answers and batches
 	version string          // the revision that the message specifies; "" if there is none
 	cancels string          // in a notifications/cancelled: id of the request to cancel, as JSON
 	tool    string          // the tool that a tools/call calls

@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the arguments of one call. The field raw contains them as they were passed, in lists the arguments that
-// the tool declares, and err joins all errors found so far.
+// args contains the arguments of one call. The raw field contains the arguments as they were passed. The in field lists
+// the arguments that the tool declares. The err field joins all errors found so far.
 //
 // Models may write a string instead of a list, a list as a JSON string, "true" instead of true, "20" instead of 20, or
 // "" for an argument that they want to omit. The into method accepts such a value if its meaning is unambiguous.

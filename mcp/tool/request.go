@@ -66,7 +66,7 @@ func Missing[R any](name string) error {
 // Arg is one argument of a tool.
 type Arg struct {
 	Name    string
-	Need    bool              // every call must pass it
+	Need    bool              // whether every call must pass the argument
 	schema  jsonschema.Schema // must not allow null
 	choices []string          // values of the enum
 	example string            // JSON that appears in refusals but not in the schema

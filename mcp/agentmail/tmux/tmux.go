@@ -45,7 +45,7 @@ func Parse(value string) (Session, error) {
 
 // Pane is one pane in a tmux window.
 type Pane struct {
-	ID     string // as in $TMUX_PANE
+	ID     string // the pane's id, as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
 	Quiet  bool   // keystrokes reach only the pane's running program: no user is scrolling, and its input is enabled and not shared
