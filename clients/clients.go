@@ -6,7 +6,7 @@
 //	handlers.go  their hooks: the events, and the form of handlers
 //	clients.go   what a setup changes: a Change for each file, computed before any file is written
 //	hooks.go     the part of the setup for hooks
-//	policy.go    settings that keep a client from running hooks
+//	policy.go    settings that prevent a client from running hooks
 //	allow.go     the permission to call tools without asking the user
 //	file.go      reading and replacing one file that belongs to another program
 //	plugin/      plugins that contain what a setup would write; the hook module for opencode, which runs no commands
@@ -42,7 +42,8 @@ const (
 // Email is the aimx toolset. Its entry is separate from the mail toolset's entry.
 const Email = "aimx"
 
-// program is the command of an entry. It is a name to look up on the PATH, because a path is valid on one machine only.
+// program is the command of an entry. It is a bare name that is looked up on the PATH, because an absolute path would
+// be valid on only one machine.
 const program = "mailtree"
 
 // Scope selects the configuration to change.
@@ -59,16 +60,16 @@ const (
 type Site struct {
 	Home string                   // absolute path of the user's home folder
 	Dir  string                   // absolute path of the code base, without symbolic links
-	Git  string                   // the Git folder of Dir's working tree, such as .git; "": none
-	Env  func(name string) string // "" for an unset variable
-	Mac  bool                     // on macOS, where some programs keep their files in other places
+	Git  string                   // the Git folder of Dir's working tree, such as .git; "" if there is none
+	Env  func(name string) string // looks up an environment variable; returns "" if the variable is not set
+	Mac  bool                     // whether the machine runs macOS, where some programs keep their files in other places
 }
 
 // Server says how a client reaches mailtree: at a URL, or by running a command.
 type Server struct {
-	URL     string   // http://…/mcp; "": use the command
+	URL     string   // http://…/mcp; "" if the client runs the command instead
 	Args    []string // mailtree's arguments: stdio, and possibly others
-	Headers string   // the command that prints the headers for requests to URL; "": no headers are needed
+	Headers string   // the command that prints the headers for requests to URL; "" if no headers are needed
 }
 
 // String returns the URL or the command.
@@ -109,7 +110,7 @@ var (
 	ErrNotOurFile = errors.New("the file belongs to another program")
 )
 
-// missingFile is the text of an error that means ErrNoFile.
+// missingFile is the text of an error for which errors.Is reports ErrNoFile.
 type missingFile string
 
 func (e missingFile) Error() string { return string(e) }
@@ -122,7 +123,7 @@ type Setup struct {
 	Site
 	Client Client
 	Scope  Scope
-	Store  string // absolute path of the store that hooks use; "": the default store
+	Store  string // absolute path of the store that hooks use; "" means the default store
 
 	// Missing is a line of text for the user. It is set only if the setup's files are for a plugin. If mailtree is not
 	// on the PATH, the plugin's hooks print this line when a session starts, and otherwise do nothing. They run
@@ -142,8 +143,8 @@ type Wanted struct {
 	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
 }
 
-// Add returns the changes that set up the client, but does not apply them. It omits files that need no change. It
-// returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, and read errors.
+// Add returns the changes that set up the client, but does not apply them. It omits files that need no change. If it
+// fails, it returns ErrNoFile, ErrNotOurs, ErrNotOurFile, ErrReadOnly, *SyntaxError, edit.ErrByHand, or a read error.
 func (s Setup) Add(w Wanted) ([]*Change, error) {
 	parts, err := s.parts(w)
 	if err != nil {
@@ -302,7 +303,7 @@ type part struct {
 	kept           func(file string) string // see Setup.kept
 }
 
-// and returns a single part that combines two parts of the same file.
+// and returns a single part that combines two parts for the same file.
 func (p part) and(q part) part {
 	return part{
 		file: p.file,

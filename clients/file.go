@@ -31,7 +31,7 @@ var (
 type file struct {
 	name string      // the path that the client uses
 	path string      // the path after resolving links
-	base string      // links must not point outside this folder; "": they may point anywhere
+	base string      // links must not point outside this folder; "" if they may point anywhere
 	data []byte      // nil if there is no file
 	mode fs.FileMode // if the file does not exist, the mode to create it with
 	is   bool        // the file exists
@@ -101,7 +101,7 @@ type Change struct {
 
 	file    file
 	top     string // if removing the file leaves folders below top empty, they are removed too
-	git     string // the same, for the backup
+	git     string // the same as top, but for the backup
 	kept    string // path of the backup
 	backup  bool   // make a backup, because the file does not contain anything of ours yet
 	exactly bool   // After equals the backup, which is no longer needed
@@ -119,7 +119,8 @@ func (c *Change) Backup() string {
 	return c.kept
 }
 
-// Kept returns the path of the backup of the file as it was before the first setup, or "" if there is none now.
+// Kept returns the path of the backup of the file as it was before the first setup. It returns "" if there is currently
+// no backup.
 func (c *Change) Kept() string {
 	if !exists(c.kept) {
 		return ""
@@ -194,7 +195,7 @@ func (c *Change) Apply() error {
 	return nil
 }
 
-// removeUpTo removes a file, and those of its parent folders below top that become empty.
+// removeUpTo removes a file, and then each parent folder below top that becomes empty.
 func removeUpTo(top, file string) error {
 	if err := os.Remove(file); err != nil {
 		return err
@@ -207,8 +208,8 @@ func removeUpTo(top, file string) error {
 	}
 }
 
-// base returns the folder outside of which links in the paths of the client's files must not point. It returns "" for a
-// user's own files, whose links may point anywhere.
+// base returns the folder that must contain the client's files after links are resolved. It returns "" for a user's own
+// files, whose links may point anywhere.
 func (s Setup) base() string {
 	if s.Scope == Project {
 		return s.Dir
@@ -258,7 +259,7 @@ func (c Client) fileError(file string, err error) error {
 // SyntaxError says where a client's file has a syntax error.
 type SyntaxError struct {
 	File string
-	Line int // from 1
+	Line int // line number, starting at 1
 	Why  string
 }
 

@@ -61,7 +61,7 @@ func codexHooks() hooks {
 			{name: "PostToolUse", seconds: 5},
 			{name: "Stop", seconds: 10},
 			{name: "SessionEnd", seconds: 3}, // the maximum that Codex allows
-			{name: "Interrupt", seconds: 3},  // the same maximum
+			{name: "Interrupt", seconds: 3},  // also the maximum that Codex allows
 			{name: "PermissionRequest", seconds: 5},
 		},
 		trust: "Codex runs a hook only after you trust it: start codex, type /hooks, and trust mailtree's hooks",

@@ -16,26 +16,26 @@ import (
 // hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client does not
 // run hooks.
 type hooks struct {
-	user    place       // the user's file
+	user    place       // the user's hooks file
 	project string      // a project's file, relative to the code base; "" if there is none
 	format  edit.JSON   // the format of both files
 	path    []string    // the path of the object that contains the events
 	flat    bool        // handlers are directly in the events' lists, not in groups
 	root    []edit.Key  // other keys at the root of the file
-	handler handlerForm // returns a handler
+	handler handlerForm // returns a handler in the client's form
 	events  []hookEvent
 	missing func(text string) any // returns the answer that shows the text when a session starts
 	guarded bool                  // the handlers' commands never fail, as in all plugins: see guard
 	plugin  bool                  // the hooks file is a module that contains nothing but our code
 	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
-	trust   string                // what the user must do before the hooks run; "": nothing
+	trust   string                // what the user must do before the hooks run; "" if nothing needs to be done
 	off     func(Setup) []setting
 }
 
 // hookEvent is an event at which the client runs our command.
 type hookEvent struct {
 	name    string
-	matcher string // selects tools, in the client's syntax; "": all tools
+	matcher string // selects tools, in the client's syntax; "" means all tools
 	seconds int    // the command's timeout in seconds
 	wait    bool   // the command waits for mail in the background, and wakes the session
 }
@@ -126,7 +126,7 @@ type Hooks struct {
 	Want  int    // number of hooks that the setup would write
 	Some  bool   // the file contains hooks of ours, even if they are outdated
 	Old   bool   // a hook stops waiting for mail after eight hours, as in earlier setups
-	Trust string // what the user must do before the hooks run; "": nothing
+	Trust string // what the user must do before the hooks run; "" if nothing needs to be done
 }
 
 // Hooks describes the hooks in the client's file. It returns the zero value if the client does not run hooks, or if the
@@ -160,7 +160,8 @@ func (s Setup) Hooks() (Hooks, error) {
 // at the top of the code base.
 func (c Client) ReadsTop() bool { return c.hooks.top }
 
-// HooksAlone returns a hooks file that contains only what Add would add. It returns errNoHooks.
+// HooksAlone returns a hooks file that contains only what Add would add. If the client has no hooks file, it returns
+// errNoHooks.
 func (s Setup) HooksAlone() ([]byte, error) {
 	p, err := s.hooksPart()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"mailtree/clients/edit"
 )
 
-// setting is a setting in a client's file. At path there is either the value itself or a list that contains the value.
+// setting is a setting in a client's file. Either it is at path itself, or the list at path contains it as an element.
 type setting struct {
 	file   string
 	format edit.Format
@@ -35,7 +35,7 @@ func (s setting) isSet() bool {
 
 func (s setting) String() string { return strings.Join(s.path, ".") + " in " + s.file }
 
-// Off returns the settings that keep the client from running our hooks, each with its file. Off ignores files that
+// Off returns the settings that prevent the client from running our hooks, each with its file. Off ignores files that
 // cannot be read, because Entry and Hooks report them.
 func (s Setup) Off() []string {
 	if s.Client.hooks.off == nil {
@@ -44,7 +44,7 @@ func (s Setup) Off() []string {
 	return namesOfSet(s.Client.hooks.off(s))
 }
 
-// EntryOff is like Off, but for the settings that keep the client from using the entry.
+// EntryOff is like Off, but for the settings that prevent the client from using the entry.
 func (s Setup) EntryOff() []string {
 	file, err := s.config()
 	if err != nil {
@@ -135,7 +135,7 @@ func geminiEntryOff(s Setup) []setting { return excluded(s, geminiSystem) }
 
 func qwenEntryOff(s Setup) []setting { return excluded(s, qwenSystem) }
 
-// excluded returns the settings that keep Gemini CLI, or Qwen Code, from using the entry.
+// excluded returns the settings that prevent Gemini CLI or Qwen Code from using the entry.
 func excluded(s Setup, system string) (all []setting) {
 	for _, file := range settingsFiles(s, system) {
 		all = append(all, setting{file, s.Client.format, []string{"mcp", "excluded"}, s.name()})

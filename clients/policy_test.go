@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOff checks that Off reports a setting that keeps hooks from running, and the setting's file.
+// TestOff checks that Off reports a setting that prevents hooks from running, and the setting's file.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, text, want string }{
@@ -41,8 +41,8 @@ func siteWith(t *testing.T, file, text string) (root string, at Site) {
 	return siteOf(t, "-- "+file+" --\n"+text)
 }
 
-// siteOf creates a folder with a home folder and a code base, and writes an archive's files into it. It replaces the
-// text ROOT in the archive with the folder's path.
+// siteOf creates a folder that contains a home folder and a code base, and writes the files of an archive into it. In
+// these files, it replaces the text ROOT with the folder's path.
 func siteOf(t *testing.T, archive string) (root string, at Site) {
 	t.Helper()
 	root = t.TempDir()
@@ -63,7 +63,8 @@ func named(client string) Client {
 	return all[slices.IndexFunc(all, func(c Client) bool { return c.Name == client })]
 }
 
-// TestEntryOff checks that EntryOff reports a setting that keeps a client from using the entry, and the setting's file.
+// TestEntryOff checks that EntryOff reports a setting that prevents a client from using the entry, and the setting's
+// file.
 func TestEntryOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {

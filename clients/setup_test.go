@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files after a setup in fixt
 
 // TestSetup sets up clients in the home folders and code bases of fixtures/clients, and compares the resulting files
 // with the expected ones. It also checks that a second setup changes nothing, and that removing the setup restores the
-// files byte for byte. README.md there explains the form of a case.
+// files byte for byte. The README.md file there explains the form of a case.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	cases, err := filepath.Glob("../fixtures/clients/*.txtar")
@@ -61,7 +61,7 @@ func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	return files
 }
 
-// attempt is one case: a setup in a folder of its own. The case may prepare the folder's files.
+// attempt is one case: a setup in a separate folder. The case may prepare the folder's files.
 type attempt struct {
 	t      *testing.T
 	root   string
@@ -345,7 +345,7 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile checks that a change is not lost if a client makes it after setup has read the file.
+// TestChangedMeanwhile checks that a change is not lost if another program makes it after setup has read the file.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{
@@ -368,7 +368,8 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestPartsOfOneFile checks that two parts in the same file become a single change, and are removed together.
+// TestPartsOfOneFile checks that two parts for the same file become a single change, and that they are removed
+// together.
 func TestPartsOfOneFile(t *testing.T) {
 	t.Parallel()
 	const before = "{\n  \"a\": { }\n}\n"

@@ -24,8 +24,8 @@ func Variables() (names []string) {
 // Uses describes what a setup's files already contain.
 type Uses struct {
 	Stores []string // the stores that our entry and hooks use, without duplicates; "" is the default store
-	URL    string   // the URL in our entry, which does not identify the store; "": none
-	ByHand string   // the command of an entry that Remove keeps, because a user changed it; "": none
+	URL    string   // the URL in our entry, which does not identify the store; "" if there is none
+	ByHand string   // the command of an entry that Remove keeps, because a user changed it; "" if there is none
 }
 
 // storeFlag matches the --store flag in one of our commands, as formatted by shell.

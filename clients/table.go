@@ -13,23 +13,23 @@ type Client struct {
 	Name  string // the name on the command line
 	Title string
 
-	Restart bool // an open session does not notice a changed configuration
+	Restart bool // an open session ignores configuration changes until the client is restarted
 
 	user    place  // the user's file for the entry
 	project string // a project's file, relative to the code base; "" if there is none
 
 	userNotes    place  // the file with instructions for all of the client's agents; no files: none
-	projectNotes string // the same for a project, relative to the code base
+	projectNotes string // the file with instructions for a project's agents, relative to the code base
 
 	format  edit.Format
 	parents []string // the path of the object that contains the entry
 
 	stdioType, httpType string // the entry's "type"; "" for none
 	urlKey              string // the key that contains the URL
-	headersKey          string // the key that contains the command that prints headers; "": the client does not run one
+	headersKey          string // the key for the command that prints headers; "" if the client does not run such a command
 	argv                bool   // "command" is a list that includes the arguments
 	extra               []edit.Key
-	off                 func(Setup) []setting // settings outside the entry that disable the entry; nil: none are known
+	off                 func(Setup) []setting // settings outside the entry that disable the entry; nil if none are known
 
 	hooks      hooks
 	permission permission

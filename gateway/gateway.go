@@ -3,7 +3,8 @@
 //	gateway.go  the configuration
 //	incoming.go finds the mailbox for incoming mail and stores it
 //	outgoing.go sends the mail queued by a store's projects
-//	setup.go    the folder of the domains' keys; check.go explains what would happen to mail sent to an address
+//	setup.go    the folder with the domains' keys
+//	check.go    explains what would happen to mail sent to an address
 //	in/         receives mail over SMTP and LMTP
 //	spool/      limits the memory and temporary files used by mail that is being received
 //	out/        composes, signs and sends mail, with retries

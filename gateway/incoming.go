@@ -173,9 +173,9 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address is local to this machine, and thus belongs neither to another domain nor
-// to one of the store's domains. A reply to such an address, for example root@localhost, would not reach the sender.
-// The address of an agent in another project also counts as local, because emails never come from such an address.
+// onThisMachine reports whether an address is local to this machine, and thus belongs neither to another domain nor to
+// one of the store's domains. A reply to such an address, for example root@localhost, would not reach the sender. The
+// address of an agent in another project is also treated as local, because emails never come from such an address.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)

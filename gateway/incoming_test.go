@@ -99,7 +99,7 @@ func TestParties(t *testing.T) {
 		{"Subject: none", "", maildir.UnknownSender},
 		{"From: root@localhost", "", maildir.UnknownSender},
 		{"From: root@127.0.0.1", "", maildir.UnknownSender},
-		{"From: Ann@frontend", "", maildir.UnknownSender}, // like the address of an agent of another project
+		{"From: Ann@frontend", "", maildir.UnknownSender}, // looks like the address of an agent in another project
 	} {
 		err := d.deliver("build", "a@example.org", c.proven, c.from, "To: Build+tag@mailtree.local, ops@mailtree.local, BUILD@mailtree.local",
 			"Cc: who@mailtree.local, x@127.0.0.1, x@sub.localhost, Ann@frontend, x@example.net", "Message-ID: <"+c.want+c.proven+">", "", "Hi")
@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that the stored message records that a program wrote it.
+// TestAutomatic checks that if a program wrote a message, the stored message records this.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

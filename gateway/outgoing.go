@@ -40,8 +40,8 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 	return &Outgoing{out.NewQueue(i, transport, time.Now, log), i, len(cfg.Allow) > 0}
 }
 
-// Run sends mail until ctx is done. If this server may not send mail, Run leaves mail that another server has queued
-// unchanged, because this server's settings do not say how to send it.
+// Run sends mail until ctx is done. If this server is not configured to send mail, Run does nothing, even if another
+// server has queued mail. This server's settings do not say how to send that mail.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -66,9 +66,9 @@ type items struct {
 	log   *slog.Logger
 
 	mu     sync.Mutex
-	open   map[string]outgoing.Item // by id
+	open   map[string]outgoing.Item // unfinished items, by id
 	pruned time.Time                // the zero time means that the files have not been read yet
-	warned bool                     // whether a warning that mail is not signed has been logged
+	warned bool                     // whether the warning that mail is not signed has been logged
 }
 
 // keep keeps an item in memory until the item is finished.

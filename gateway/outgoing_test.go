@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack checks that a message that is undone before it goes out is not sent, and that a message whose copy in
-// the outbox was edited is refused.
+// TestTakenBack checks that a message that is undone before it is sent does not go out, and that a message is refused
+// if its copy in the outbox was edited.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -162,8 +162,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportTwice checks that there is a second report if a recipient fails later. A report lists recipients that the
-// message may have reached separately from those that it did not reach.
+// TestReportTwice checks that there is a second report if a recipient fails later. A report must list two groups of
+// recipients separately: those that the message may have reached, and those that it did not reach.
 func TestReportTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -197,7 +197,7 @@ func TestReportTwice(t *testing.T) {
 	}
 }
 
-// TestBouncedLater checks that a delivery status report marks sent items as failed and quotes the other side.
+// TestBouncedLater checks that a delivery status report marks sent items as failed and quotes the remote server.
 func TestBouncedLater(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -232,7 +232,7 @@ func (o *load) settle(t *testing.T) {
 	until(t, "the end of the queue", func() bool { return len(o.files(t, `/\.mailtree/queue/[^/]*\.json$`)) == 0 })
 }
 
-// sent returns the subjects of all emails in the outbox, and the subjects of those with an unknown result.
+// sent returns the subjects of all emails in the outbox, and the subjects of the emails whose result is unknown.
 func (o *load) sent(t *testing.T) (all, unknown map[string]bool) {
 	t.Helper()
 	all, unknown = map[string]bool{}, map[string]bool{}

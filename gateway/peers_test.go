@@ -324,7 +324,7 @@ func milter(t *testing.T, keyFile string) string {
 	return "inet:127.0.0.1:" + at
 }
 
-// opendkim lets OpenDKIM verify a message, and returns OpenDKIM's verdict.
+// opendkim makes OpenDKIM verify a message, and returns OpenDKIM's verdict.
 func opendkim(t *testing.T, message string, records []string) string {
 	t.Helper()
 	dir := t.TempDir()

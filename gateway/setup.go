@@ -23,8 +23,8 @@ const keyExt = ".pem"
 func KeyFolder(store, domain string) string { return filepath.Join(store, storedir.GatewayDir, domain) }
 
 // KeyFile returns the file and the selector of the key that signs a domain's mail. If there are several keys, it
-// returns the newest, whose name sorts last. If the domain has no key, KeyFile returns fs.ErrNotExist. It also
-// returns errors from reading the folder.
+// returns the newest, whose name sorts last. If the domain has no key, KeyFile returns fs.ErrNotExist. It also returns
+// any error from reading the folder.
 func KeyFile(store, domain string) (file, selector string, err error) {
 	folder := KeyFolder(store, domain)
 	entries, err := os.ReadDir(folder)
@@ -50,8 +50,8 @@ func LoadKey(store, domain string) (key *rsa.PrivateKey, selector string, err er
 	return key, selector, err
 }
 
-// MakeKey creates a key for the domain, named after the year. If the domain already has a key, MakeKey does nothing
-// and made is false. It returns read and write errors.
+// MakeKey creates a key for the domain, named after the year. If the domain already has a key, MakeKey does nothing and
+// made is false. MakeKey returns any read or write error.
 func MakeKey(store, domain string, now time.Time) (made bool, err error) {
 	if _, _, err := KeyFile(store, domain); !errors.Is(err, fs.ErrNotExist) {
 		return false, err

@@ -37,17 +37,17 @@ const (
 type Question struct {
 	Store   string         // absolute path
 	Scope   storedir.Scope // the scope of the store's server
-	Project string         // slug or absolute path; "": the installed guard's project if ByHand, otherwise the project of Dir's repository
+	Project string         // slug or absolute path; "" means the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
-	ByHand  bool           // a user, not a hook, runs the check, so being unable to check is an error
+	ByHand  bool           // a user, not a hook, runs the check; failing to check is then an error
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
-	Dir     string    // the folder in which git runs; "": the working directory
+	Dir     string    // the folder in which git runs; "" means the working directory
 	Env     []string  // the environment, including Git's variables, AGENT_NAME and GUARD_*
 	Stdin   io.Reader // standard input of a pre-push hook
 	Now     time.Time // zero means the current time
-	Program string    // path of mailtree to use in suggested commands; "": mailtree is on the PATH
+	Program string    // path of mailtree to use in suggested commands; "" if mailtree is on the PATH
 	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
 	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user
@@ -74,7 +74,7 @@ type Blocked struct {
 }
 
 // Check performs the check, prints an explanation to w, and returns the verdict, which includes the exit status. If
-// claims block the change, Check also records that in the store. If the agent is held, Check does not check any
+// claims block the change, Check also records this in the store. If the agent is on hold, Check does not check any
 // claims.
 func Check(ctx context.Context, q Question, w io.Writer) Verdict {
 	pol, err := readPolicy(q.Env, "GUARD_MODE")
@@ -217,8 +217,8 @@ func (c *check) changes(ctx context.Context) ([]changed, error) {
 	return []changed{{paths: paths}}, err
 }
 
-// author returns the agent that made a change. A commit is attributed to the agent that is its author, even if
-// someone else pushes it.
+// author returns the agent that made a change. A commit is attributed to the agent that is its author, even if another
+// agent pushes it.
 func (c *check) author(t *tree.Tree, ch changed, who identity) (string, error) {
 	if agent, _, err := storedir.AgentNamed(t, ch.author); err != nil || agent != "" {
 		return agent, err
@@ -244,7 +244,7 @@ func merge(a, b []Blocked) []Blocked {
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository that contains dir. A
 // path in a linked working tree or another clone is treated as the same path in the repository. FromRoot returns
-// ErrInvalid for a folder or for a path outside the repository, and errors from git.
+// ErrInvalid for a folder or for a path outside the repository. It also returns any error from git.
 func (q *Question) FromRoot(ctx context.Context, dir string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: q.Env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

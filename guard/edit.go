@@ -154,13 +154,13 @@ func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *
 	return nil, found, who, nil
 }
 
-// alias is one of the absolute paths that lead to a file, with the top folder of the working tree that contains the
-// path. If the path is not in a working tree, top is "".
+// alias is an absolute path of a file, together with the top folder of the working tree that contains the path. If the
+// path is not in a working tree, top is "".
 type alias struct{ path, top string }
 
 // aliases lists the paths of a file: the given path, the path with links resolved, the path in the main working tree,
 // and the path in the folder that the project's key specifies. If the file is a link, aliases also lists the paths of
-// the link's target. It returns an error only for a machine fault.
+// the link's target. It returns an error only for a machine fault (tree.FaultOf).
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -191,8 +191,8 @@ func aliases(file string, others repo.Folders) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists those of the files that are in a project's folder, relative to that folder. As for a commit, a
-// project counts only if its folder is in the file's working tree.
+// belowProject lists the files in a project's folder, relative to that folder. As for a commit, it skips a file if the
+// project's folder is not in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// git runs the git program in one folder, and keeps it from executing anything that the repository configures.
+// git runs the git program in one folder, and prevents it from executing anything that the repository configures.
 type git struct {
 	dir string   // "" for the working directory
 	env []string // the caller's environment; in a hook, it points to the index and the repository
@@ -25,11 +25,11 @@ var hardened = []string{
 	"-c", "core.fsmonitor=", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield contains environment variables that keep Git from fetching missing objects, no matter which transport the
+// shield contains environment variables that prevent Git from fetching missing objects, whichever transport the
 // configuration specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 
-// elsewhere lists the environment variables with which Git directs a hook's commands to the hook's repository.
+// elsewhere lists the environment variables that Git sets in a hook to direct git commands to the hook's repository.
 var elsewhere = []string{
 	"GIT_DIR=", "GIT_WORK_TREE=", "GIT_INDEX_FILE=", "GIT_COMMON_DIR=",
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/hold"
 )
 
-// Held is a hold that stops an agent's changes, no matter which files they affect.
+// Held is a hold that stops an agent's changes, whichever files they affect.
 type Held struct {
 	format.Hold
 	Agent   string
@@ -16,9 +16,9 @@ type Held struct {
 	Project string // the hold's project in the form that a tool call uses
 }
 
-// held returns the hold of an agent in the project, or nil if the agent is not held. If the hold's file is invalid,
-// the agent is not held, and bad contains the problem. An unidentified agent cannot be held. held returns any error
-// from hold.Read.
+// held returns the hold of an agent in the project, or nil if the agent is not on hold. If the hold's file is invalid,
+// the agent is not on hold, and bad contains the problem. An unidentified agent cannot be on hold. held returns any
+// error from hold.Read.
 func (p project) held(agent string, now time.Time) (h *Held, bad []format.Problem, err error) {
 	found, problem, err := hold.Read(p.tree, agent)
 	if problem != nil {
@@ -30,7 +30,7 @@ func (p project) held(agent string, now time.Time) (h *Held, bad []format.Proble
 	return &Held{*found, agent, filepath.Join(p.tree.Dir(), format.HoldPath(agent)), p.name}, bad, nil
 }
 
-// held prints that the agent is held, and what it can do.
+// held prints that the agent is on hold, and what the agent can do.
 func (r *report) held(h *Held, warn bool) {
 	short := h.Hold
 	short.Reason = clip(short.Reason, 200)

@@ -20,7 +20,7 @@ func TestHeld(t *testing.T) {
 	h := format.Hold{By: "robin", Reason: "wait for me", Since: noon.Add(-time.Hour), Until: noon.Add(90 * time.Minute)}
 	valid := string(format.FormatHold(h, nil))
 	for _, c := range []struct {
-		name, file  string // the content of the hold's file; "": none
+		name, file  string // the content of the hold's file; "" if there is none
 		path, agent string
 		env         string
 		later       time.Duration

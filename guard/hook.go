@@ -62,7 +62,7 @@ func (h *hook) render() ([]byte, error) {
 	return []byte(strings.Replace(text, sumPrefix+"@SUM@\n", sumPrefix+sumOf(text)+"\n", 1)), nil
 }
 
-// sumOf returns the checksum of a script, without its checksum line.
+// sumOf returns the checksum of a script. It skips the line that contains the checksum.
 func sumOf(text string) string {
 	before, rest, _ := strings.Cut(text, sumPrefix)
 	_, after, _ := strings.Cut(rest, "\n")

@@ -13,7 +13,7 @@ import (
 // identity identifies the agent that makes a change.
 type identity struct {
 	name   string // "" if unknown
-	hint   string // a sentence for the user about a name that is not an agent of the project
+	hint   string // a sentence for the user if the name is not an agent of the project
 	person bool   // the agent is the user at the terminal
 }
 

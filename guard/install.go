@@ -33,7 +33,7 @@ type Site struct {
 type Setup struct {
 	Store   string // absolute path
 	Scope   storedir.Scope
-	Project string // slug or absolute path; "": the project of the code repository
+	Project string // slug or absolute path; "" means the project of the code repository
 	Program string // absolute path of mailtree
 	Push    bool   // also install pre-push
 }
@@ -420,7 +420,7 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	if err := f.lock(ctx); err != nil {
 		return nil, err
 	}
-	files := map[string]string{} // by hook
+	files := map[string]string{} // the files of the guard's hooks, by hook name
 	var found, stale []string
 	for _, name := range hookNames {
 		file, h, changed, err := f.installed(name)

@@ -38,8 +38,8 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether hook replaces before, the earlier hook that was kept. It does if the same program wrote
-// both.
+// supersedes reports whether hook replaces before, the earlier hook that was kept. It returns true if the same program
+// wrote both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)
@@ -62,8 +62,8 @@ func (f *hooksFolder) installed(name string) (file string, h *hook, changed bool
 	return name, h, changed, err
 }
 
-// stale lists the copies of the guard's hook that another program has renamed and that nothing runs. file is the name
-// of the hook's file, even if the hook is not installed yet.
+// stale lists copies of the guard's hook that another program has renamed and that are never run. The argument file is
+// the name of the hook's file, even if the hook is not installed yet.
 func (f *hooksFolder) stale(name, file string) (files []string, err error) {
 	for _, suffix := range []string{legacySuffix, oldSuffix} {
 		moved := name + suffix

@@ -9,13 +9,13 @@ import (
 
 // policy contains the guard's settings from the environment.
 type policy struct {
-	mode    string // block, warn, off
+	mode    string // block, warn or off
 	sure    bool   // the environment sets mode
-	unknown string // block, warn
+	unknown string // block or warn
 	bypass  bool
 }
 
-// stops reports whether other agents' claims stop the agent's change. If not, they only cause a warning.
+// stops reports whether other agents' claims stop the agent's change. If they do not, they only cause a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }
@@ -49,7 +49,8 @@ func choice(env []string, name string, allowed ...string) (v string, set bool, e
 		Text: fmt.Sprintf("%s is %q, but must be %s (default: %s)", name, v, strings.Join(allowed, " or "), allowed[0])}
 }
 
-// lookup returns the last value of a variable, which is the one that a child process sees.
+// lookup returns the value of a variable. If the variable is set several times, lookup returns the last value, because
+// a child process sees that value.
 func lookup(env []string, name string) (value string) {
 	for _, e := range env {
 		if k, v, _ := strings.Cut(e, "="); k == name {

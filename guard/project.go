@@ -17,9 +17,9 @@ import (
 
 // project is a project whose claims apply to a check.
 type project struct {
-	tree   *tree.Tree // open
+	tree   *tree.Tree // must be closed by the caller of projects
 	name   string     // in the form that a tool call uses
-	folder string     // the project's folder, relative to the top of the working tree, with slashes; "": the top
+	folder string     // the project's folder, relative to the top of the working tree, with slashes; "" means the top
 }
 
 // projects opens the question's project, and every other project whose folder is in the working tree. The caller must

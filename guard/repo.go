@@ -16,7 +16,7 @@ import (
 // repository is a code repository with its hooks folder.
 type repository struct {
 	git    *git
-	top    string // its working tree
+	top    string // the top folder of its working tree
 	common string // the .git folder shared by all worktrees of the repository; links are resolved
 	hooks  string // links are resolved as far as the path exists
 	config string // core.hooksPath; "" if it is not set

@@ -128,7 +128,7 @@ func (r *report) override() {
 	}
 }
 
-// asker prints which agent the guard takes the caller for, if that may be wrong.
+// asker prints which agent the guard assumes the caller to be, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -213,7 +213,7 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags --store and --project, each only if a command would otherwise use a different store or
+// where returns the flags --store and --project, each only if a command needs the flag to use the right store or
 // project.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
@@ -225,7 +225,7 @@ func (r *report) where(project string) (flags string) {
 	return flags
 }
 
-// command returns the shell word with which the user can run mailtree.
+// command returns the shell word that the user can type to run mailtree.
 func (q *Question) command() string {
 	if onPath, err := exec.LookPath("mailtree"); q.Program == "" || safe(q.Program) != q.Program || err == nil && onPath == q.Program {
 		return "mailtree"

@@ -57,7 +57,7 @@ func (s *status) add(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf(format, args...))
 }
 
-// bad is like add, but for a fact that keeps the guard from working.
+// bad is like add, but for a fact that prevents the guard from working.
 func (s *status) bad(format string, args ...any) {
 	s.works = false
 	s.add(format, args...)

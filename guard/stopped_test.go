@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestStoppedNoted checks that the store records changes that the guard stops, but neither warnings nor checks that a
-// user runs.
+// TestStoppedNoted checks that the store records changes that the guard stops. It must record neither warnings nor
+// checks that a user runs.
 func TestStoppedNoted(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

@@ -51,7 +51,7 @@ type answer struct {
 	cancel context.CancelFunc
 	id     []byte
 	status int
-	whole  *bytes.Buffer // if not nil, holds the answer until finish is called
+	whole  *bytes.Buffer // buffers the answer until finish is called; nil if the answer is not buffered
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {

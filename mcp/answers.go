@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// All large answers together have one memory limit, and so do all request bodies. Before a call reads mail, it reserves
+// All large answers share one memory limit, and all request bodies share another. Before a call reads mail, it reserves
 // memory for its answer (tool.Memory). The request releases the memory once the answer has been written or dropped. The
 // limit covers TCP, the socket and all toolsets. Other users on the socket have a separate limit.
 
@@ -20,8 +20,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer attaches a hold (tool.Hold) on the caller's memory limit to a request. Call end to release the memory that
-// was reserved through the hold.
+// holdAnswer creates a hold (tool.Hold) on the caller's memory limit and attaches it to a request. Call end to release
+// the memory that was reserved through the hold.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

@@ -16,8 +16,8 @@ import (
 // MCP revision 2025-03-26 supports batches. The SDK would run all messages of a batch concurrently and keep their
 // answers until the last one is complete. A single request could then use as much memory as hundreds of requests, and
 // exceed the limits. This server instead handles the messages in order, and writes each answer before it handles the
-// next message. A batch counts as one request. If a message waits for mail, the messages after it wait too. To avoid
-// this, a client can send separate requests.
+// next message. A batch therefore counts as one request. If a message waits for mail, the messages after it wait too. A
+// client can avoid this by sending separate requests.
 
 // maxBatch is the maximum number of messages in a batch. Each call in a batch may wait a minute for mail, so a batch
 // of this size can take about an hour.
@@ -30,7 +30,8 @@ type entry struct {
 	method string
 }
 
-// parseBatch splits a JSON array into messages. It stops reading after maxBatch messages.
+// parseBatch splits a JSON array into messages. It returns an error if a message is invalid, or if there are more than
+// maxBatch messages.
 func parseBatch(array []byte) (all []entry, err error) {
 	d := json.NewDecoder(bytes.NewReader(array))
 	if _, err := d.Token(); err != nil {
@@ -51,7 +52,7 @@ func parseBatch(array []byte) (all []entry, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// A batch must not contain initialize. Spec: MCP 2025-03-26, lifecycle.
+		// A batch must not contain initialize (MCP 2025-03-26, lifecycle).
 		if e.Method == "initialize" || e.Method == "subscriptions/listen" {
 			return nil, errors.New(e.Method + " must not be part of a batch: send it separately")
 		}
@@ -134,7 +135,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 // part is the ResponseWriter for one message of a batch. It records the answer.
 type part struct {
 	header http.Header
-	status int // 0: WriteHeader was not called
+	status int // 0 means WriteHeader was not called
 	body   bytes.Buffer
 }
 

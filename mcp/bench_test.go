@@ -18,7 +18,7 @@ import (
 )
 
 // These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. Each benchmark alternates between
-// rounds of real calls and rounds of no-op calls on the same server, so that both are subject to the same noise. The
+// rounds of real calls and rounds of no-op calls on the same server, so that noise affects both in the same way. The
 // no-op rate is the upper limit. Compare numbers within one line, not between runs. The clients run on the same machine
 // as the server.
 //

@@ -18,9 +18,9 @@ import (
 type message struct {
 	body   []byte
 	batch  []entry         // the messages of a batch (see batch.go); nil for a single message
-	method string          // for a single message
-	id     json.RawMessage // for a single message; nil if it has no id
-	tagged bool            // the message contains "jsonrpc"
+	method string          // method of a single message
+	id     json.RawMessage // id of a single message; nil if it has no id
+	tagged bool            // whether the message contains "jsonrpc"
 }
 
 // bodyTime is the time limit for a client to send a body.
@@ -147,8 +147,8 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho is the maximum size in bytes of any part of a request that the answer repeats. Such parts are the id and, in
-// an error, the method or the unknown name or URI.
+// maxEcho is the maximum size in bytes of each part of a request that the answer repeats. These parts are the id and,
+// in an error, the method or the unknown name or URI.
 const maxEcho = 8 << 10
 
 // parseMessage checks body and parses the envelopes of its messages. The SDK itself would accept trailing garbage and
@@ -201,7 +201,7 @@ func (m *message) complete() {
 	m.body = append(append(bytes.Clone(inner), strings.Join(add, ",")...), '}')
 }
 
-// describe sets the headers that repeat a message's method and name. The server must set them for a bridge, because the
+// describe sets the headers that repeat a message's method and name. The server must set them for bridges, because a
 // bridge's clients do not send headers.
 func (m *message) describe(h http.Header) {
 	var p struct {
@@ -229,7 +229,7 @@ func (m *message) keepNumbers() (k keptNumbers) {
 }
 
 // restoreBody makes the body readable again. If bare is true or the request has no Accept header, restoreBody also sets
-// that header.
+// the Accept header.
 func (m *message) restoreBody(r *http.Request, bare bool) {
 	r.Body = io.NopCloser(bytes.NewReader(m.body))
 	r.ContentLength = int64(len(m.body))

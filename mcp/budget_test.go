@@ -42,8 +42,8 @@ func TestBudget(t *testing.T) {
 	t.Run("answers are bounded by 256 KiB", func(t *testing.T) { c.answersAreBounded(t, 256<<10) })
 }
 
-// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, no matter what the
-// store contains, and that no call is refused because of the budget. An incomplete answer must say how to continue.
+// answersAreBounded checks that no tool or resource of any toolset returns more than the budget, whatever the store
+// contains. No call may be refused because of the budget. An incomplete answer must say how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -61,7 +61,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // key of the answer, or of its first message, that says there is more; "" if it is complete
+		goesOn        string // the key that says that the answer, or its first message, continues; "" if the answer is complete
 		whole         bool   // the complete answer fits within the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
@@ -114,7 +114,7 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	}
 }
 
-// patterns returns the paths that Ann claims in one of eight calls.
+// patterns returns the paths that Ann claims in the given call. She makes eight such calls.
 func patterns(call int) []string {
 	all := make([]string, 200)
 	for i := range all {
@@ -131,7 +131,7 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with one line that contains the
+// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with a line that contains the
 // message's id and its file. Other messages must be returned unchanged. Both toolsets must mark the messages that they
 // return as read.
 func TestCutMailSaysWhere(t *testing.T) {
@@ -195,8 +195,8 @@ func (c *crowd) listsGoOn(t *testing.T) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		list, name    string // keys of the list, and of the field that identifies an item
-		next, pass    string // key that says where the next page begins, and the argument for it
+		list, name    string // the key of the list, and the key of the field that identifies an item
+		next, pass    string // the key that says where the next page begins, and the argument that requests this page
 		want          int
 	}{
 		{"mail", "list_agents", map[string]any{"project_key": crowded}, "agents", "name", "next_cursor", "cursor", 501},
@@ -284,8 +284,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait checks that large answers wait for memory until other answers have been written and have released
-// theirs. A call that is waiting for mail in the meantime must hold no memory.
+// TestAnswersWait checks that a large answer waits for memory until other answers have been written and have released
+// their memory. A call that is waiting for mail in the meantime must not use any of this memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -37,14 +37,14 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	return tool.WithCaller(ctx, c)
 }
 
-// requestHeader is a request header like callerHeader. It passes the id of the HTTP request that contains a method call
-// to the SDK's handler of the call.
+// requestHeader is the request header in which the server passes the id of an HTTP request to the SDK's handlers, in
+// the same way as callerHeader.
 const requestHeader = "Mailtree-Request"
 
 // inFlight contains the HTTP requests that are currently being served. It is safe for concurrent use.
 type inFlight struct {
 	last atomic.Int64
-	byID sync.Map // from string to openRequest
+	byID sync.Map // maps ids (strings) to values of type openRequest
 }
 
 // openRequest is an HTTP request that is currently being served.
@@ -64,7 +64,7 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 }
 
 // bind arranges for cancel to be called when the HTTP request that contains the method call ends. If the request has
-// already ended, bind calls cancel at once. To undo this arrangement, call stop.
+// already ended, bind calls cancel immediately. Calling stop cancels the arrangement.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestClaimsNeverBothWin makes concurrent claim requests in both protocol eras and on both paths, with and without
-// sessions. It checks that only one of two overlapping patterns is granted, and that the claim files agree with this.
+// sessions. It checks that only one of two overlapping patterns is granted, and that the claim files match the answers.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

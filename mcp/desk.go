@@ -13,8 +13,9 @@ type DeskAsk struct {
 	IDs    []string `json:"ids,omitempty"`    // shortened message ids, or thread ids
 }
 
-// Desk is the response to POST /mailtree/desk. It describes the project and the user's agent, which is created if it
-// does not exist. If the request specifies another agent, Person is the name of that agent, which need not exist.
+// Desk is the response to POST /mailtree/desk. It describes the project and the user's agent. If this agent does not
+// exist, the call creates it. If the request specifies another agent, Person is the name of that agent, which need not
+// exist.
 type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`

@@ -61,7 +61,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // only now, so that a client that sends no body cannot occupy a slot
+	place := counted.of.admit(counted.large) // admitted only now, so that a client that sends no body cannot occupy a slot
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return
@@ -142,8 +142,8 @@ func (s *Server) serveCall(d *route, a *answer, place *place, c call) {
 	case c.era:
 		d.stateless.ServeHTTP(a, a.request)
 	case c.bare:
-		// This is only for programs that call over HTTP without a session. A bridge's clients read the result's content
-		// instead.
+		// Merge the structured content only for programs that call over HTTP without a session. A bridge's clients read
+		// the result's content instead.
 		a.merge = a.request.Header.Get(protocol.VersionHeader) == "" && c.method == "tools/call" && !c.bridged
 		d.stateless.ServeHTTP(a, a.request)
 	case c.session:
@@ -204,8 +204,8 @@ func (s *Server) stream(d *route, w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inSession reports whether a request belongs to a session of its caller. An initialize request that names someone
-// else's session begins a new session.
+// inSession reports whether a request belongs to one of its caller's sessions. An initialize request that names another
+// caller's session begins a new session.
 func (s *Server) inSession(d *route, r *http.Request) bool {
 	id := r.Header.Get(protocol.SessionHeader)
 	return s.sessions.has(id, ownerOf(tool.CallerOf(r.Context()))) && d.lives(id)
@@ -214,7 +214,7 @@ func (s *Server) inSession(d *route, r *http.Request) bool {
 // endSession serves the DELETE of a session. It first cancels the session's requests, because the SDK would wait for
 // them to finish.
 func (s *Server) endSession(d *route, w http.ResponseWriter, r *http.Request) {
-	_, done := s.enterSession(d, r) // r keeps its own context, so that this request does not end with the session
+	_, done := s.enterSession(d, r) // r keeps its own context, so that ending the session does not cancel this request
 	defer done()
 	id := r.Header.Get(protocol.SessionHeader)
 	if id != noSession {

@@ -10,7 +10,7 @@ import (
 // from the map of folders.
 type FolderAsk struct {
 	Folder  string `json:"folder"`            // absolute path
-	Project string `json:"project,omitempty"` // slug, path or name; "": the project of the folder's repository
+	Project string `json:"project,omitempty"` // slug, path or name; "" means the project of the folder's repository
 	Unlink  bool   `json:"unlink,omitempty"`
 }
 

@@ -10,7 +10,7 @@ import (
 
 // heartbeat is the ResponseWriter of a stream that may have no events for hours. Proxies and clients close a connection
 // that is silent for a minute, so run writes a comment at regular intervals. The HTML standard recommends a comment
-// "every 15 seconds or so", but longer intervals are sufficient. A heartbeat is safe for concurrent use.
+// "every 15 seconds or so", but longer intervals work too. A heartbeat is safe for concurrent use.
 type heartbeat struct {
 	http.ResponseWriter
 	mu    sync.Mutex

@@ -43,8 +43,8 @@ func TestHeartbeat(t *testing.T) {
 	comments(t, lines, 3)
 }
 
-// TestPostalStream checks that a bare call to postal gets an event stream at once if it does not accept anything else.
-// The stream must contain comments while the call waits, and then the answer as an event.
+// TestPostalStream checks that a bare call to postal immediately gets an event stream if the client does not accept
+// anything else. The stream must contain comments while the call waits, and then the answer as an event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -13,8 +13,8 @@ import (
 type HoldAsk struct {
 	Person  string `json:"person"` // the user who begins or ends the hold
 	Agent   string `json:"agent"`
-	Reason  string `json:"reason,omitempty"`      // for hold
-	Seconds int    `json:"ttl_seconds,omitempty"` // for hold: the duration; 0 means 8 hours
+	Reason  string `json:"reason,omitempty"`      // only for POST /mailtree/hold
+	Seconds int    `json:"ttl_seconds,omitempty"` // only for POST /mailtree/hold: the duration; 0 means 8 hours
 }
 
 // holdAgent begins a hold on an agent. Only users may do this.

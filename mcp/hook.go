@@ -19,9 +19,16 @@ type HookEvent struct {
 	Asks  string   `json:"asks,omitempty"`  // at HookAsk: what the client asks the user's permission for
 }
 
-// The kinds of HookEvent. They mean, in order, that a session begins or loses its context, the user enters a prompt,
-// tools have run, a subagent has done something, the client asks the user whether a tool may run, a turn ends, the
-// context is compacted, or the session ends.
+// The kinds of HookEvent:
+//
+//   - HookStart: a session begins or loses its context
+//   - HookPrompt: the user enters a prompt
+//   - HookTool: tools have run
+//   - HookSubagent: a subagent has done something
+//   - HookAsk: the client asks the user whether a tool may run
+//   - HookStop: a turn ends
+//   - HookCompact: the context is compacted
+//   - HookEnd: the session ends
 const (
 	HookStart    = "start"
 	HookPrompt   = "prompt"
@@ -44,7 +51,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened records the event in the store and returns the hook's answer. It returns errors from the store.
+// happened records the event in the store and returns the hook's answer. It returns any error from the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
@@ -114,10 +121,10 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at the event. The text introduces the agent once per session. Except when a
-// session starts, it also reports new mail. At HookTool and HookPrompt, it also reports other agents' edits of the same
-// files. At HookStop, the text is empty if there is no new mail, because the introduction alone must not prolong a
-// turn.
+// tell returns the text for the model at this event. The text introduces the agent once per session. It also reports
+// new mail, except when a session starts. At HookTool and HookPrompt, it also reports which other agents have edited
+// the same files. At HookStop, the text is empty if there is no new mail, because the introduction alone must not
+// prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {
@@ -149,8 +156,8 @@ func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.Sess
 // maxPath is the maximum length in bytes of a path in a notice, and of HookEvent.Asks.
 const maxPath = 200
 
-// meetings returns the text that tells an agent's model which other agents have edited the same files, and who has
-// claimed these files. It returns errors from the list of claims.
+// meetings returns the text that tells an agent's model which other agents have edited the same files, and which agents
+// have claimed these files. If the claims cannot be listed, it returns an error.
 func meetings(ctx context.Context, p *maildir.Project, agent string) (string, error) {
 	var lines []string
 	for _, m := range p.Edits.Meetings(agent) {

@@ -7,8 +7,8 @@ import (
 )
 
 // TestIntroductionIsKnown checks that every text that tells agents to begin with create_agent also says that an
-// introduced agent already has a name. Otherwise, the model would create a second agent, but get notices only about the
-// first one's mail.
+// introduced agent already has a name. Otherwise, the model would create a second agent, but would only be notified
+// about the first agent's mail.
 func TestIntroductionIsKnown(t *testing.T) {
 	t.Parallel()
 	const known = "You are NAME (mail: "

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// The SDK decodes JSON-RPC numbers as float64 and converts ids to int64, so it would answer 2^53+1 with 2^53, and 1.5
-// with 1. If the SDK would alter a number, the server passes a string to the SDK instead, and puts the number back into
-// the answer. This applies to ids, to the id in a cancellation, and to progress tokens.
+// The SDK decodes JSON-RPC numbers as float64 and converts ids to int64. It would therefore answer the id 2^53+1 with
+// 2^53, and 1.5 with 1. If the SDK would alter a number, the server passes a string to the SDK instead, and puts the
+// number back into the answer. This applies to ids, to the id in a cancellation, and to progress tokens.
 
 // numberMark is the prefix of the strings that replace numbers. Clients cannot know this prefix, so the server never
 // mistakes text from a client for such a string.

@@ -26,9 +26,9 @@ func (g *gauge) tryTake(n int64) bool {
 
 func (g *gauge) give(n int64) { g.used.Add(-n) }
 
-// limits restricts how many requests, bodies and streams can be in use at once. Large requests are counted twice: once
-// among all requests and bodies, and once in large. The limits in large are lower, so that there is always room for
-// small requests.
+// limits restricts how many requests, bodies and streams can be in use at the same time. Large requests and bodies are
+// counted twice: with all others, and once more in large. The limits in large are lower, so that there is always room
+// for small requests.
 type limits struct {
 	requests, streams, bodies gauge
 	waiting                   atomic.Int64 // calls that are waiting for mail; they are also counted as streams
@@ -59,18 +59,18 @@ func (s *Server) limitsOf(r *http.Request) *limits {
 	return &s.limits
 }
 
-// place is the slot that a request occupies while it is being handled. A request that takes a long time (a stream, or a
-// call that waits for mail) moves from a request's slot to a stream's slot. A place is safe for concurrent use.
+// place is the slot that a request occupies while it is being handled. A request that takes a long time, such as a
+// stream or a call that waits for mail, moves from a request slot to a stream slot. A place is safe for concurrent use.
 type place struct {
 	of    *limits
 	large bool
 
 	mu    sync.Mutex
-	in    *gauge // requests or streams; nil after leave
+	in    *gauge // of.requests or of.streams; nil after leave
 	waits bool   // the call is counted in of.waiting
 }
 
-// admit occupies a request's slot, or returns nil if no slot is free. The caller must call leave on the result.
+// admit occupies a request slot, or returns nil if no slot is free. The caller must call leave on the result.
 func (l *limits) admit(large bool) *place {
 	if large && !l.large.requests.tryTake(1) {
 		return nil
@@ -84,8 +84,8 @@ func (l *limits) admit(large bool) *place {
 	return &place{of: l, large: large, in: &l.requests}
 }
 
-// moveToStreams moves the request to a stream's slot until the request is answered, and reports whether it succeeded.
-// If no such slot is free, the request keeps its slot. If the request has already moved or been answered, moveToStreams
+// moveToStreams moves the request to a stream slot until the request is answered, and reports whether it succeeded. If
+// no stream slot is free, the request keeps its slot. If the request has already moved or been answered, moveToStreams
 // does nothing and returns true.
 func (p *place) moveToStreams() bool {
 	p.mu.Lock()
@@ -102,7 +102,7 @@ func (p *place) moveToStreams() bool {
 }
 
 // roomToWait is like moveToStreams, but for a call that is about to wait for mail. It returns maildir.ErrUnavailable if
-// there is no room.
+// no slot is free.
 func (p *place) roomToWait() error {
 	if p.moveToStreams() {
 		p.countWaiting()
@@ -113,7 +113,8 @@ func (p *place) roomToWait() error {
 			"which is the limit. Leave out wait_seconds to get an answer at once, or ask again in a minute.", p.of.streams.max)
 }
 
-// countWaiting counts the request as a waiting call until the request is answered. Further calls have no effect.
+// countWaiting counts the request as a waiting call until the request is answered. Calling countWaiting again has no
+// effect.
 func (p *place) countWaiting() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +149,8 @@ func (p *place) vacate() {
 // aMoment tells the client to retry soon.
 const aMoment = "try again in a moment"
 
-// busy refuses a request because a limit has been reached. The parameter what names the limit, and the parameter then
-// says when to try again.
+// busy refuses a request because a limit has been reached. The argument what names the limit, and then says when to try
+// again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)

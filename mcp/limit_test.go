@@ -35,8 +35,8 @@ func waiters(t *testing.T, url string) []waiter {
 	}
 }
 
-// TestWaitingIsNoRequest checks that calls that wait for mail do not keep other clients from sending it. A waiting call
-// over the limit must be refused, and the refusal must give the reason.
+// TestWaitingIsNoRequest checks that calls that wait for mail do not prevent other clients from sending mail. A waiting
+// call over the limit must be refused, and the refusal must give the reason.
 func TestWaitingIsNoRequest(t *testing.T) {
 	t.Parallel()
 	const streams = 5
@@ -167,8 +167,8 @@ func TestDeclaredBodies(t *testing.T) {
 	await(t, func() bool { return s.bodies.used.Load() == 0 && s.requests.used.Load() == 0 })
 }
 
-// TestBodiesRunOut checks that a request is refused, and its memory released, if there is no memory for the rest of a
-// large body. Small bodies must still be accepted.
+// TestBodiesRunOut checks that a request is refused, and its memory released, if the rest of a large body does not fit
+// within the limit. Small bodies must still be accepted.
 func TestBodiesRunOut(t *testing.T) {
 	t.Parallel()
 	const size, sent = 1 << 20, 768 << 10
@@ -176,7 +176,7 @@ func TestBodiesRunOut(t *testing.T) {
 	text := padded("ping", size)
 	used := func(n int64) { t.Helper(); await(t, func() bool { return s.bodies.used.Load() == n }) }
 	var all []*upload
-	for range 4 { // together three quarters of the limit for bodies
+	for range 4 { // together, these use three quarters of the limit for bodies
 		u := startUpload(t, url, size)
 		u.send(text[:sent])
 		all = append(all, u)
@@ -210,7 +210,7 @@ func TestBodiesRunOut(t *testing.T) {
 	}
 }
 
-// TestRequestsForSmall checks that large requests leave a quarter of the slots to small ones.
+// TestRequestsForSmall checks that large requests leave a quarter of the slots free for small ones.
 func TestRequestsForSmall(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 4})

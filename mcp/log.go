@@ -10,7 +10,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// LogLine is one line of the response to POST /mailtree/log. It is a history entry or a progress report of the search.
+// LogLine is one line of the response to POST /mailtree/log. It is a history entry or a report on the progress of the
+// search.
 type LogLine struct {
 	*history.Entry
 	Looked int          `json:"looked,omitempty"` // number of commits searched

@@ -12,16 +12,16 @@ import (
 )
 
 // The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a mailbox.
-// They use the project that the command specifies. Otherwise, they use the project of the command's working tree, or
-// the default project if the command does not run in a working tree.
+// They use the project that the command specifies. If it specifies none, they use the project of the command's working
+// tree. Outside a working tree, they use the default project.
 
 // MailboxAsk is the body of POST /mailtree/mailbox-…. It identifies a mailbox by its name or its address.
 type MailboxAsk struct {
 	Mailbox string `json:"mailbox,omitempty"` // "" to list all mailboxes
 	Owner   int    `json:"owner,omitempty"`   // uid of a new mailbox's owner
-	Force   bool   `json:"force,omitempty"`   // delete its mail too
+	Force   bool   `json:"force,omitempty"`   // if the command deletes the mailbox, delete its mail too
 
-	Trust    string `json:"trust,omitempty"` // a sender that the mailbox will trust: an address or @DOMAIN
+	Trust    string `json:"trust,omitempty"` // a sender that the mailbox should trust: an address or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`
 
 	Hook hook.Hook `json:"hook,omitzero"` // the new hook; if only Name is set, the hook to remove
@@ -52,7 +52,7 @@ type Hooks struct {
 	Hooks []hook.Hook `json:"hooks"`
 }
 
-// operator returns a caller who may do everything: the OS user who runs the server, with root's rights.
+// operator returns a caller who may do everything: the OS user who runs the server, with root privileges.
 func operator() maildir.Caller { return maildir.Caller{UID: os.Geteuid(), Root: true} }
 
 // boxes returns the project that a mailbox command applies to. It does not create a project. It returns ErrNotFound if
@@ -136,7 +136,7 @@ func (s *Server) mailboxDelete(ctx context.Context, named *maildir.Project, ask 
 	return s.lineOf(p, m), nil
 }
 
-// mailboxTrust makes the requested change, if there is one, and returns the list of senders that a mailbox trusts.
+// mailboxTrust makes the requested change, if any, and returns the list of senders that a mailbox trusts.
 func (s *Server) mailboxTrust(ctx context.Context, named *maildir.Project, ask *MailboxAsk) (out Senders, err error) {
 	b, _, err := s.openBox(ctx, named, ask.Mailbox)
 	if err != nil {

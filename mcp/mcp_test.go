@@ -16,8 +16,8 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// These tests send requests to the complete handler over HTTP, without a store. A call that needs the store therefore
-// panics. The tests of panic recovery make use of this.
+// These tests send HTTP requests to the complete handler, without a store. A call that needs the store therefore
+// panics. The tests of panic recovery rely on this.
 
 func serve(t *testing.T, cfg Config) (*Server, string) {
 	t.Helper()
@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// The metadata of a request of revision 2026-07-28: a field for its params, and the content of this field.
+// The metadata of a request of revision 2026-07-28: the _meta field for its params, and the content of this field.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -101,7 +101,7 @@ func TestRoutes(t *testing.T) {
 	for _, tt := range []struct {
 		head   string
 		status int
-		want   string // expected in the body
+		want   string // text that the body must contain
 		header string // a "Name: value" line that the response must contain
 	}{
 		{"GET /", 200, "/mcp", "Content-Type: text/plain; charset=utf-8"},
@@ -270,8 +270,8 @@ func holds(body, want string) bool {
 	return strings.Contains(body, want) || strings.Contains(want, `"jsonrpc":"2.0","id":1,`) && strings.Contains(body, `"id":1`) && json.Valid([]byte(body))
 }
 
-// TestBodyUnknownLength checks that the size limit applies to a body without a Content-Length, and that no bytes are
-// counted afterwards.
+// TestBodyUnknownLength checks that the size limit applies to a body without a Content-Length, and that the body's
+// bytes are no longer counted afterwards.
 func TestBodyUnknownLength(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxBody: 100})

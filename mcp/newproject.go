@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir"
 )
 
-// NewProject is the body of POST /mailtree/project. It describes the project to create.
+// NewProject is the body of POST /mailtree/project. It describes the project to create or to find.
 type NewProject struct {
 	Key      string `json:"key"`                // absolute path
 	Separate bool   `json:"separate,omitempty"` // create a project for this working tree alone

@@ -9,10 +9,11 @@ import (
 
 // NudgeAsk is the body of POST /mailtree/nudge.
 type NudgeAsk struct {
-	Watch bool `json:"watch,omitempty"` // keep running until the client disconnects or the server stops; else run once
+	Watch bool `json:"watch,omitempty"` // keep running until the client disconnects or the server stops; otherwise run once
 }
 
-// nudge notifies agents about their mail. The answer contains one line for each agent that has unannounced mail.
+// nudge notifies agents about their mail. The answer contains one line for each agent with mail that has not been
+// announced yet.
 func (s *Server) nudge(ctx context.Context, _ *maildir.Project, ask *NudgeAsk, say func(any) error) error {
 	told := func(v any) { _ = say(v) } // if the client disconnects, ctx is canceled
 	err := s.cfg.Nudge(ctx, tool.CallerOf(ctx), ask.Watch, told)

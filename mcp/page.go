@@ -24,8 +24,8 @@ type Page interface {
 
 func (s *Server) forPage(r *http.Request) bool { return s.cfg.Page != nil && s.cfg.Page.Wants(r) }
 
-// servePage passes a request to the page. The limit for streams applies to streams, and the limit for requests to all
-// other requests.
+// servePage passes a request to the page. The limit for streams applies to the page's streams. The limit for requests
+// applies to all other requests.
 func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.cfg.Page == nil:
@@ -43,8 +43,8 @@ func (s *Server) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// LinkAsk is the body of POST /mailtree/link. It names the user who wants to open the page. The request's project, if
-// there is one, is the project to open.
+// LinkAsk is the body of POST /mailtree/link. It names the user who wants to open the page. If the request specifies a
+// project, the page opens at that project.
 type LinkAsk struct {
 	Person string `json:"person"`
 }

@@ -189,8 +189,8 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lasting calls do, which writes an answer that may take a long time. The context of do is canceled when the client
-// disconnects or the server stops. The request counts as a stream.
+// lasting calls do, which writes an answer that may take a long time. The context passed to do is canceled when the
+// client disconnects or the server stops. The request is counted as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
 	if !most.streams.tryTake(1) {

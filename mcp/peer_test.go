@@ -24,12 +24,12 @@ import (
 
 // asked is a request on a socket, with its answer.
 type asked struct {
-	Head, Body string // in the form that the function request expects
+	Head, Body string // the request, in the form that the function request expects
 	Status     int
 	Answer     string
 }
 
-// overSocket returns a client for the server at the path of a socket or at a TCP address. The client opens a new
+// overSocket returns a client for the server at path, which is a socket's path or a TCP address. The client opens a new
 // connection for each request.
 func overSocket(path string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -113,7 +113,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	return s
 }
 
-// checkAnswers checks that the actual answers are the expected ones.
+// checkAnswers compares the actual answers with the expected ones.
 func checkAnswers(t *testing.T, got, want []asked) {
 	t.Helper()
 	for i, w := range want {
@@ -214,8 +214,8 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// TestOtherUser checks that another user can use only the toolsets for several users, under their own uid and within
-// separate limits.
+// TestOtherUser checks that another user can use only the multi-user toolsets, under their own uid and within separate
+// limits.
 func TestOtherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("not done here: running as two users needs root")

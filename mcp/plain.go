@@ -7,11 +7,11 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// A plain body is {"tool": …, "args": …} instead of a JSON-RPC message. Programs written for postal send such
-// bodies. The answer is the tool's result without an envelope. A refusal is the tool's {error, code, near} with status
-// 400, or with status 503 if retrying may help.
+// A plain body is {"tool": …, "args": …} instead of a JSON-RPC message. Programs written for postal send such bodies.
+// The answer is the tool's result without an envelope. If the call is refused, the answer is the tool's {error, code,
+// near} with status 400, or with status 503 if retrying may help.
 
-// translate converts a plain body to a tools/call message. If the body is not plain, translate returns false and
+// translate converts a plain body to a tools/call message. If the body is not a plain body, translate returns false and
 // changes nothing.
 func (m *message) translate() bool {
 	var p struct {

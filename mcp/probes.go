@@ -8,7 +8,7 @@ import (
 
 // Probes need no token, so their answers contain nothing about the store. See docs/operations.md, "Monitoring".
 
-// livez answers GET /livez. A server that answers at all is alive.
+// livez answers GET /livez. A server that can answer at all is alive.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil) }
 
 // readyz answers GET /readyz: 200 if the server can answer calls now, otherwise 503.

@@ -11,8 +11,8 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestProbes checks the probes of a server that requires a token. It covers a server that is ready, one whose index
-// does not respond, and one that is stopping. All other paths must require the token.
+// TestProbes checks the probes of a server that requires a token. It covers a server that is ready, a server whose
+// index does not respond, and a server that is stopping. All other paths must require the token.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	var fault error

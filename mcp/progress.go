@@ -8,10 +8,10 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call if they hear
-// nothing for some time. To prevent that, begin turns the answer into an event stream: it sends the headers, and then
-// notifications at regular intervals until end is called. A JSON document that is written after begin becomes an event.
-// A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
+// progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call if they
+// receive nothing for some time. To prevent that, begin turns the answer into an event stream: it sends the headers,
+// and then notifications at regular intervals until end is called. A JSON document that is written after begin becomes
+// an event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
 	http.ResponseWriter
 	every time.Duration

@@ -37,9 +37,9 @@ func events(t *testing.T, res *http.Response) func() (data string, ok bool) {
 	}
 }
 
-// TestProgress checks that a waiting call with a progress token gets the response headers at once, then regular
-// notifications, and then the mail when it arrives, in both protocol eras. The server must not shorten a wait of an
-// hour.
+// TestProgress checks a waiting call with a progress token in both protocol eras. The call must get the response
+// headers immediately, then regular notifications, and then the mail when it arrives. The server must not shorten a
+// wait of an hour.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -120,7 +120,7 @@ func TestProgressEnds(t *testing.T) {
 	open(t, ctx, http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	leave()
 	await(t, func() bool { return s.streams.used.Load() == 0 })
-	// Use a new session, because the SDK may not have released the previous call's id in the first one yet.
+	// Use a new session, because the SDK may not have released the previous call's id in the old session yet.
 	res := open(t, t.Context(), http.MethodPost, url, fmt.Sprintf(waitWithToken, ""), protocol.SessionHeader, begin(t, url))
 	s.end()
 	if data, _ := events(t, res)(); !strings.Contains(data, `"id":7`) || !strings.Contains(data, `"messages":[]`) {
@@ -128,8 +128,8 @@ func TestProgressEnds(t *testing.T) {
 	}
 }
 
-// TestLongestWait checks that a call without progress notifications, whose client gives up after a minute, may wait for
-// at most MaxWait, and a call with them for an hour.
+// TestLongestWait checks the maximum duration of a wait. Without progress notifications, it is MaxWait, because the
+// client gives up after a minute. With them, it is an hour.
 func TestLongestWait(t *testing.T) {
 	if got := tool.LongestWait(t.Context()); got != tool.MaxWait {
 		t.Errorf("%d", got)

@@ -71,8 +71,9 @@ func namedBy(req mcp.Request) string {
 }
 
 // lifetime cancels a method's context when its HTTP request ends, and a subscription's context when the server stops.
-// The protocol would let a method in a session continue after its connection breaks, so that the client can reconnect
-// and get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no client reads.
+// The protocol would allow a method in a session to continue after its connection breaks, so that the client can
+// reconnect and get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no
+// client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := func() bool { return true }

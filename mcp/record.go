@@ -15,7 +15,7 @@ type DecisionsAsk struct {
 // CatchUpAsk is the body of POST /mailtree/catchup.
 type CatchUpAsk struct {
 	Agent string    `json:"agent"`
-	Since time.Time `json:"since,omitzero"` // zero: since the agent last looked
+	Since time.Time `json:"since,omitzero"` // zero means since the agent last looked
 }
 
 // decisions returns the decisions made in the project, or in all projects if p is nil.

@@ -27,7 +27,7 @@ import (
 	"mailtree/mcp/tool/tooltest"
 )
 
-// speaker is a toolset with the names that its clients can use, which are its tools and their arguments.
+// speaker is a toolset, together with the names of its tools and their arguments. Its clients can use only these names.
 type speaker struct {
 	*tool.Set
 	names map[string]bool
@@ -48,7 +48,7 @@ func speakers(t *testing.T) map[string]speaker {
 	return all
 }
 
-// namesOf queries a server for the names of its tools and their arguments.
+// namesOf asks a server for the names of its tools and their arguments.
 func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	t.Helper()
 	here, there := mcp.NewInMemoryTransports()
@@ -81,7 +81,7 @@ func namesOf(t *testing.T, server *mcp.Server) map[string]bool {
 	return names
 }
 
-// compound matches a name that cannot be an English word. Most names of tools and arguments are of this kind.
+// compound matches a name that cannot be an English word, like most names of tools and arguments.
 var compound = regexp.MustCompile(`[A-Za-z]+(?:[_-][A-Za-z]+)+`)
 
 // TestRefusalsNameOwnTools checks that no toolset's refusals mention a tool or an argument that only other toolsets

@@ -20,8 +20,8 @@ import (
 // Sessions survive a restart of the server, because most clients do not begin a new session when a request in the old
 // one gets a 404. The store keeps the messages with which a client began its session (package resume). If a request
 // names a session that the SDK no longer has, the server replays these messages on the client's behalf under the same
-// id. The server does not know which resources have changed in the meantime, so the client's next stream begins with
-// one notification for each subscription.
+// session id. The server does not know which resources have changed in the meantime, so the client's next stream begins
+// with one notification for each subscription.
 
 // sessionsDir is the folder in the store that contains the sessions.
 const sessionsDir = "sessions"
@@ -35,10 +35,12 @@ func (s *Server) keepIn() {
 	}
 }
 
-// signedFor returns the owner of a session that the caller begins on this route, as it is signed into the session's id.
+// signedFor returns the owner of a session that the caller begins on this route. The signature in the session's id
+// covers this owner.
 func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
-// nextID supplies the id of the next session, because the SDK does not say for which request it needs an id.
+// nextID supplies the id of the next session. It is needed because the SDK does not say for which request it needs an
+// id.
 type nextID struct {
 	mu   sync.Mutex
 	give func() string // called with mu held; unlocks mu
@@ -65,7 +67,7 @@ func (n *nextID) serve(h http.Handler, w http.ResponseWriter, r *http.Request, i
 // get is the GetSessionID function of every toolset. It is called only during serve.
 func (n *nextID) get() string { return n.give() }
 
-// keepSession saves the effect that an answered message has on its session.
+// keepSession saves a message's effect on its session. It is called after the message has been answered.
 func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	var edit func(k *resume.Session) error
 	switch p := req.GetParams().(type) {
@@ -97,9 +99,9 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 }
 
-// enterSession keeps the request's session from being ended to make room for another, until done is called. The context
-// of the returned request is canceled when the client ends the session. If the SDK no longer has the session,
-// enterSession resumes it. If the caller has no such session, the returned request contains noSession.
+// enterSession prevents the request's session from being ended to make room for another session, until done is called.
+// The context of the returned request is canceled when the client ends the session. If the SDK no longer has the
+// session, enterSession resumes it. If the caller has no such session, the returned request contains noSession.
 func (s *Server) enterSession(d *route, r *http.Request) (in *http.Request, done func()) {
 	id, c := r.Header.Get(protocol.SessionHeader), tool.CallerOf(r.Context())
 	ctx, done, ok := s.sessions.use(r.Context(), id, ownerOf(c))
@@ -169,8 +171,8 @@ func forClient(ctx context.Context, header http.Header, text string) *http.Reque
 	return r
 }
 
-// missedEvents returns the notifications with which the stream of a resumed session begins, encoded as stream events.
-// It returns them only once.
+// missedEvents returns the notifications that begin the stream of a resumed session, encoded as stream events. It
+// returns them only once.
 func (s *Server) missedEvents(id string) (events []byte) {
 	for _, uri := range s.sessions.takeMissed(id) {
 		events = append(events, "event: message\ndata: "...)
@@ -180,7 +182,7 @@ func (s *Server) missedEvents(id string) (events []byte) {
 	return events
 }
 
-// discardResponse is a ResponseWriter that discards what is written to it.
+// discardResponse is a ResponseWriter that discards everything written to it.
 type discardResponse struct{ header http.Header }
 
 func (n *discardResponse) Header() http.Header         { return n.header }

@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// restarting is an address that several servers use, one after another.
+// restarting is an address at which several servers run, one after another.
 type restarting struct {
 	*Server
 	url string
@@ -98,9 +98,9 @@ func mailAnn(t *testing.T, url string) {
 	result(t, url, "send_message", `{"project_key":"/abs/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 }
 
-// TestRestart checks that a session of revision 2025-06-18 continues on the next server, no matter which request its
-// client sends first. The session's next stream must begin with one notification for each subscription, and the
-// subscriptions must continue.
+// TestRestart checks that a session of revision 2025-06-18 continues on the next server, whichever request its client
+// sends first. The session's next stream must begin with one notification for each subscription, and the subscriptions
+// must continue.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(t *testing.T, url, id string){
@@ -159,8 +159,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client must be
-// notified that its resources may have changed, and later about actual changes.
+// TestRestartSDK checks that an SDK client that supports only sessions continues on the next server. The client must
+// first be notified that its resources may have changed, and later about actual changes.
 func TestRestartSDK(t *testing.T) {
 	t.Parallel()
 	s := startRestarting(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -246,7 +246,7 @@ func TestRestartStrangers(t *testing.T) {
 	}
 }
 
-// TestRestartRoom checks that the store does not keep a session that was ended to make room for another.
+// TestRestartRoom checks that a session is removed from the store when it is ended to make room for another session.
 func TestRestartRoom(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{}).Store
@@ -279,8 +279,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestEndWhileWaiting checks that ending a session does not wait for a call in the session that waits for mail. The
-// answer to that call must give the reason.
+// TestEndWhileWaiting checks that ending a session does not wait for a call in the session that is waiting for mail.
+// The answer to that call must give the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

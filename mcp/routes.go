@@ -110,7 +110,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that respond to a 401 by trying to register through OAuth. Two of these clients print
+// register answers clients that respond to a 401 by trying to register through OAuth. Two such clients print
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken
@@ -139,7 +139,7 @@ func (s *Server) home(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintf(w, homePage, s.cfg.Version, r.Host)
 }
 
-// nothing is the handler for unknown paths. The web page responds to browsers.
+// nothing is the handler for unknown paths. Browsers get a response from the web page.
 func (s *Server) nothing(page http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.forPage(r) {

@@ -14,7 +14,7 @@
 // streams and sessions, and to the time that a client may take to send a body or read an answer. A batch counts as one
 // request, because the server handles its messages one after another (batch.go).
 //
-// One client's large uploads or waiting calls do not keep other clients out. The server counts a body as its bytes
+// One client's large uploads or waiting calls do not lock out other clients. The server counts a body as its bytes
 // arrive, regardless of its declared length, and counts its request once the body is complete. A quarter of the
 // requests and bodies is reserved for requests with bodies of up to 64 KiB. A call that waits for mail counts as a
 // stream until it is answered. If there is no room for another stream, the server refuses the call as unavailable. A
@@ -37,11 +37,11 @@ import (
 
 // Defaults for Config.
 const (
-	DefaultMaxBody        = 12 << 20  // a message of 8 MiB, escaped as JSON
+	DefaultMaxBody        = 12 << 20  // enough for a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK keeps several copies of a body while decoding it
-	DefaultMaxAnswers     = 64 << 20  // memory for large answers, as measured by TestFaultMemory in cmd/mailtree
+	DefaultMaxAnswers     = 64 << 20  // memory for large answers; see TestFaultMemory in cmd/mailtree
 	DefaultMaxRequests    = 1024
-	DefaultMaxStreams     = 4096 // 1,024 agents, each with one hold of a bridge, one GET stream and one waiting call
+	DefaultMaxStreams     = 4096 // enough for 1,024 agents, each with a bridge's hold request, a GET stream and a waiting call
 	DefaultMaxSessions    = 1024
 	DefaultSessionTimeout = time.Hour
 	DefaultProgress       = 25 * time.Second // proxies and clients give up after 30 s or 60 s of silence
@@ -95,18 +95,18 @@ type Config struct {
 	Called func(toolset, tool string, refused bool)
 	Log    *slog.Logger // if nil, log lines are discarded
 
-	MaxBody     int64 // maximum bytes of one request body; larger bodies are answered with 413
-	MaxBodies   int64 // maximum bytes of all bodies being received or handled; bodies beyond that are answered with 503
+	MaxBody     int64 // maximum bytes of one request body; a larger body gets status 413
+	MaxBodies   int64 // maximum bytes of all bodies being received or handled; a body that exceeds it gets status 503
 	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
-	MaxAnswers  int64 // bytes of memory for all large answers; calls wait for memory, and eventually are refused
-	MaxRequests int   // maximum number of requests being handled; further requests are answered with 503
+	MaxAnswers  int64 // bytes of memory for all large answers; if it is used up, calls wait and are eventually refused
+	MaxRequests int   // maximum number of requests being handled; further requests get status 503
 
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.
-	// Streams over the limit are answered with 503, and calls over the limit are refused.
+	// Streams over the limit get status 503, and calls over the limit are refused.
 	MaxStreams int
 	// MaxSessions limits the number of sessions in memory, and the number of sessions saved in the store. If a new
-	// session exceeds the limit, the least recently used session ends. If all sessions are in use, the request for a
-	// new one is answered with 503.
+	// session exceeds the limit, the server ends the least recently used session. If all sessions are in use, the
+	// request for a new session gets status 503.
 	MaxSessions int
 	// SessionTimeout is how long a session stays in memory without a request or an open stream. After that, the session
 	// is resumed from the store when it is next used, as after a restart.
@@ -124,8 +124,8 @@ type Server struct {
 	token  [sha256.Size]byte
 	routes []*route
 
-	limits          // for the server's own user and for all callers on TCP
-	guests   limits // for all other users on the socket together
+	limits          // limits for the server's own user and for all callers on TCP
+	guests   limits // limits for all other users on the socket together
 	answers  answers
 	sessions *sessions
 	ids      nextID
@@ -203,7 +203,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// end closes stopping. Further calls do nothing.
+// end closes stopping. Calling end again has no effect.
 func (s *Server) end() { s.stop.Do(func() { close(s.stopping) }) }
 
 // HTTPServer returns an http.Server with suitable timeouts for the handler. There is no overall write timeout, because

@@ -95,8 +95,8 @@ type blockResult struct {
 	Auth string `json:"auth"`
 }
 
-// blocking adds two methods. One waits until its context is done, and the other reports how the server has identified
-// the caller.
+// blocking adds two methods. The first waits until its context is done, and the second reports how the server has
+// identified the caller.
 func blocking(t *testing.T, s *Server) (started, ended chan struct{}) {
 	t.Helper()
 	started, ended = make(chan struct{}, 10), make(chan struct{}, 10)

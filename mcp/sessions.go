@@ -16,7 +16,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// sessions keeps track of which sessions are in use. Most clients that die do not end their sessions. Therefore, if
+// sessions keeps track of which sessions are in use. Most clients that crash do not end their sessions. Therefore, if
 // there are too many sessions, a new session ends the least recently used one. If the client of that session is still
 // alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. Only its owner
 // can use a session, even if another caller knows the session's id. The type is safe for concurrent use.
@@ -29,16 +29,16 @@ type sessions struct {
 	saving sync.Mutex // guards session.kept
 }
 
-// session is what the server records about a session, in addition to the SDK's own data.
+// session contains the data that the server records about a session, in addition to the SDK's own data.
 type session struct {
 	id    string
 	begun bool                              // the initialize request has been answered
-	owner string                            // the caller who began it (see ownerOf); set before the client gets the id
+	owner string                            // the caller who began the session (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
-	last  int64                             // value of sessions.clock when a use last ended
+	last  int64                             // value of sessions.clock when a use of the session last ended
 	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended
 
-	kept     resume.Session // the saved data from which resume restarts the session
+	kept     resume.Session // the saved data that resume needs to restart the session
 	noted    time.Time      // when the session's use was last recorded on disk
 	resuming bool           // resuming is not complete, so only resume may use the session
 	missed   []string       // URIs of resumed subscriptions for which the client has not been notified yet
@@ -58,8 +58,8 @@ func (x *sessions) get(id string) *session {
 	return e
 }
 
-// ownerOf returns the owner of the caller's sessions. All callers that authenticate in the same way share an owner,
-// such as all callers with the token.
+// ownerOf returns the owner of the caller's sessions. All callers that authenticate in the same way have the same
+// owner. For example, all callers with the token have one owner.
 func ownerOf(c tool.Caller) string { return "/" + c.Auth }
 
 // setOwner records the owner of a new session.
@@ -75,9 +75,9 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use keeps a session from being ended to make room for another, until done is called. The context within is canceled
-// when leave is called. If the session is already being ended, use first waits until it has ended or ctx is done. If
-// the session does not exist, belongs to another owner or is being resumed, use does nothing and ok is false.
+// use prevents a session from being ended to make room for another session, until done is called. The context within is
+// canceled when leave is called. If the session is already being ended, use first waits until it has ended or ctx is
+// done. If the session does not exist, belongs to another owner or is being resumed, use does nothing and ok is false.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -151,7 +151,7 @@ func (x *sessions) beginResuming(id string) (resumed func(missed []string)) {
 	}
 }
 
-// takeMissed returns the URIs that were passed to resumed. It returns them only once.
+// takeMissed returns the URIs that were passed to resumed. It returns each URI only once.
 func (x *sessions) takeMissed(id string) (uris []string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -182,7 +182,7 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 }
 
 // start records that an initialize request is in progress until began is called. If the maximum number of sessions,
-// most, is already in use, start records nothing and ok is false. If a session has to end first, makeRoom ends the
+// most, is already in use, start records nothing and ok is false. If a session must be ended first, makeRoom ends the
 // least recently used one and returns its id. The function living must return the existing sessions by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
@@ -216,8 +216,8 @@ func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) 
 	return makeRoom, true
 }
 
-// end ends a session to make room for another. No request in the session may be in progress, except for notifications,
-// which have already been answered.
+// end ends a session to make room for another session. No request in the session may be in progress, except for
+// notifications, which have already been answered.
 func (x *sessions) end(e *session, ss *mcp.ServerSession) {
 	_ = ss.Close() // the session has ended even if Close fails
 	x.mu.Lock()
@@ -249,7 +249,7 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 	busy(w, m.id, what, "end a session, or try again later")
 }
 
-// beginSession serves an initialize request and gives the session the id. If there is no room for another session,
+// beginSession serves an initialize request and gives the new session the id. If there is no room for another session,
 // beginSession returns false and sends no answer.
 func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)

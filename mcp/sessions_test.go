@@ -23,7 +23,7 @@ func ping(t *testing.T, url, id string) int {
 	return res.StatusCode
 }
 
-// full checks that a new session cannot begin.
+// full checks that no new session can begin.
 func full(t *testing.T, url, why string) {
 	t.Helper()
 	res, body := request(t, url, post+"\nAccept: "+protocol.AcceptBoth, initialize)
@@ -89,7 +89,7 @@ func TestSessionCap(t *testing.T) {
 	}
 }
 
-// TestSessionCapLosesNoCall checks that no session is ended to make room while it has a call in progress, even if many
+// TestSessionCapLosesNoCall checks that a session with a call in progress is never ended to make room, even if many
 // clients make calls at that time. Each call must be answered, or refused because its session has ended.
 func TestSessionCapLosesNoCall(t *testing.T) {
 	t.Parallel()
@@ -139,8 +139,8 @@ func socketOf(t *testing.T, s *Server, uid int) string {
 	return srv.URL
 }
 
-// TestSessionOwner checks that a session looks to another kind of caller as if it did not exist, and that the session
-// continues.
+// TestSessionOwner checks that a caller who authenticates differently cannot tell that a session exists, and that the
+// session continues.
 func TestSessionOwner(t *testing.T) {
 	t.Parallel()
 	_, tcp := serve(t, Config{Token: "tok"})

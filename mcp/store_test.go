@@ -32,7 +32,7 @@ func result(t *testing.T, url, tool, args string) map[string]any {
 	return answerOf(t, url, "user-agent: test", tool, args)
 }
 
-// answerOf is like result, but the client sends one more header.
+// answerOf is like result, but sends an additional header.
 func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	t.Helper()
 	_, body := request(t, url, "POST /mcp/\ncontent-type: application/json\n"+header, `{"jsonrpc": "2.0", "id": "1", "method": "tools/call", "params": {"name": "`+tool+`", "arguments": `+args+`}}`)
@@ -46,7 +46,7 @@ func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed checks that the calls of a client without sessions work exactly as the client writes them.
+// TestSeed checks that calls work exactly as a client without sessions writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -35,7 +35,7 @@ func (s *Server) table() []*route {
 	}
 }
 
-// agentPaths returns the paths of postal, whose callers put their own name in the path.
+// agentPaths returns the paths of postal. Callers put their own name in the path.
 func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{agent}/mcp/{$}"} }
 
 // toolset is implemented by each toolset package, as a *tool.Set or a type that wraps one.
@@ -45,7 +45,7 @@ type toolset interface {
 }
 
 // envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because programs written for the
-// toolset send such bodies. It answers them without an envelope: see plain.go.
+// toolset send such bodies. The toolset answers such a body without an envelope: see plain.go.
 type envelopeless interface {
 	// Plain converts the structured content of a tool's result to the JSON of the answer. The result must not be a
 	// refusal.
@@ -54,7 +54,7 @@ type envelopeless interface {
 
 // route serves one toolset through the handlers of both protocol eras.
 type route struct {
-	name  string // as in --toolset
+	name  string // the toolset's name, as passed to --toolset
 	set   toolset
 	paths []string // paths on TCP, for http.ServeMux; empty if the toolset is only on the Unix socket (peer.go)
 

@@ -44,8 +44,8 @@ func serveWhoami(t *testing.T, cfg Config) (*Server, string) {
 	return s, srv.URL
 }
 
-// TestDoors checks that each toolset has its own tools, sessions and addresses, and that the caller is determined by
-// the URL of each request.
+// TestDoors checks that each toolset has its own tools, sessions and addresses, and that the URL of each request
+// determines the caller.
 func TestDoors(t *testing.T) {
 	t.Parallel()
 	s, url := serveWhoami(t, Config{Token: "tok"})
@@ -68,7 +68,7 @@ func TestDoors(t *testing.T) {
 		{at("/agents/bob/mcp/?project=%2Fabs%2Fshop") + "\nAuthorization: Bearer tok", 200, `{"auth":"token","door":"http","uid":-2,"root":false,"here":true,"agent":"bob","project":"/abs/shop"}`},
 		{at("/agents/ann/mcp") + "\nAuthorization: Bearer no", 401, `not the server's token`},
 		{at("/agents/ann/mcp") + session, 200, `"agent":"ann"}`},
-		{at("/agents/bob/mcp") + session, 200, `"agent":"bob"}`}, // the request's URL matters, not the session's
+		{at("/agents/bob/mcp") + session, 200, `"agent":"bob"}`}, // the URL of the request determines the agent, not the URL that began the session
 		{at("/agents/ann/mcp") + "\nMailtree-Caller: {\"uid\":0,\"root\":true}", 200, `"uid":-2,"root":false`},
 		{at("/agents/..%2Fx/mcp"), 404, `not a valid agent name`},
 		{at("/agents/a%0Ab/mcp"), 404, `not a valid agent name`},

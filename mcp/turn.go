@@ -7,11 +7,11 @@ import (
 	"mailtree/maildir"
 )
 
-// TurnReport is the body of POST /mailtree/turn. It describes a session's activity as seen in the client's files.
+// TurnReport is the body of POST /mailtree/turn. It describes a session's activity according to the client's files.
 type TurnReport struct {
 	maildir.SessionKey
 	Dir  string               `json:"dir"`            // folder where the client was started
-	Turn int                  `json:"turn,omitempty"` // turn described by the files (HookAnswer.Turn); 0: the current turn
+	Turn int                  `json:"turn,omitempty"` // turn described by the files (HookAnswer.Turn); 0 means the current turn
 	Is   maildir.SessionState `json:"is"`
 }
 

@@ -16,7 +16,7 @@ import (
 // userKey is the context key of a TCP connection's OS user.
 type userKey struct{}
 
-// tcpUser is the OS user at the other end of a TCP connection, or the reason why the user is unknown.
+// tcpUser identifies the OS user at the other end of a TCP connection. If the user is unknown, err gives the reason.
 type tcpUser struct {
 	uid int
 	err error

@@ -23,7 +23,7 @@ func (onePage) Wants(r *http.Request) bool { return r.Header.Get("Accept") != ""
 
 func (onePage) Link(_, _, _ string) string { return "" }
 
-// TestUserOnly checks that the server's own user needs no token on TCP, at any address that needs no token with
+// TestUserOnly checks that the server's own user needs no token on TCP, at every address that needs no token with
 // AUTH=open.
 func TestUserOnly(t *testing.T) {
 	t.Parallel()
@@ -58,8 +58,8 @@ func TestUserUnknown(t *testing.T) {
 	}
 }
 
-// TestOtherUserTCP checks that another user without the token gets nothing on TCP except a description of both ways to
-// get access. With the token, this user must be able to do everything.
+// TestOtherUserTCP checks that another user without the token gets nothing on TCP except a description of the two ways
+// to get access. With the token, this user must be able to do everything.
 func TestOtherUserTCP(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

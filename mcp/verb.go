@@ -32,8 +32,8 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent at once as a
-// line of JSON. If do returns an error before the first line, streamVerb reports the error in the same way as verb.
+// streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent immediately as
+// a line of JSON. If do returns an error before the first line, streamVerb reports the error in the same way as verb.
 // After the first line, it sends the error as the last line, {"error": …}. It drops the error if the client has
 // disconnected or the server is stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {

@@ -10,7 +10,7 @@ import (
 // WaitAnswer tells the client how to continue. If the server stopped before it had an answer, both fields are empty,
 // and the client should ask the next server.
 type WaitAnswer struct {
-	Tell string `json:"tell,omitempty"` // text for the model, with which the client starts a turn
+	Tell string `json:"tell,omitempty"` // text for the model; the client starts a turn with it
 	Over bool   `json:"over,omitempty"` // there is nothing left for the client to wait for
 }
 

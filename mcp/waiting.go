@@ -13,7 +13,7 @@ type WaitingAsk struct {
 	All   bool   `json:"all,omitempty"` // see maildir.WaitsQuery
 }
 
-// waiting returns everything that is waiting for an agent in the project. It does not mark anything.
+// waiting returns everything that is waiting for an agent in the project. It does not mark anything as read.
 func (s *Server) waiting(ctx context.Context, p *maildir.Project, ask *WaitingAsk) (*maildir.Waits, error) {
 	return p.Box(ask.Agent, format.Origin{}).Waits(ctx, maildir.WaitsQuery{All: ask.All}) // the agent itself is asking
 }

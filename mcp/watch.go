@@ -7,10 +7,10 @@ import (
 )
 
 // WatchAsk is the body of POST /mailtree/watch. The response is a stream of the events in the project, or in all
-// projects if the request does not specify one. Its first line contains only a Seq. The stream reports the events after
-// this Seq.
+// projects if the request does not specify one. The first line of the stream contains only a Seq, and the stream
+// reports the events after this Seq.
 type WatchAsk struct {
-	After *int64 `json:"after,omitempty"` // report the events after this Seq; nil: from now on
+	After *int64 `json:"after,omitempty"` // report the events after this Seq; nil means from now on
 }
 
 func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, say func(any) error) error {

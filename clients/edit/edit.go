@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Key is a key of an entry. Value is a string, a bool, an int or a []string.
+// Key is a key of an entry, with its value. Value is a string, a bool, an int or a []string.
 type Key struct {
 	Name  string
 	Value any
@@ -38,9 +38,9 @@ type Entry struct {
 
 // Format is a file format.
 type Format interface {
-	// Get returns the value at path, or nil if there is none. It returns *SyntaxError and *TwiceError.
+	// Get returns the value at path, or nil if there is none. Its errors are *SyntaxError and *TwiceError.
 	Get(data []byte, path []string) (any, error)
-	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand and the
+	// Put returns data with the entry, or data itself if the entry is already complete. It returns ErrByHand or the
 	// same errors as Get.
 	Put(data []byte, e Entry) ([]byte, error)
 	// Cut returns data without the value at path and without parents that would become empty. It returns the same
@@ -52,11 +52,11 @@ type Format interface {
 
 // SyntaxError is a syntax error in a file.
 type SyntaxError struct {
-	Line int // from 1
+	Line int // line number, starting at 1
 	Why  string
 
-	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. It names what that
-	// program does not accept. Why is then "".
+	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. Refused names the
+	// syntax that the program does not accept. Why is then "".
 	Refused string
 }
 
@@ -95,8 +95,9 @@ func newline(data []byte) string {
 	return "\n"
 }
 
-// checked returns after, the result of an edit, or ErrByHand if the result is wrong. The result may differ from before
-// only in the entry at path, and that entry must equal want. If want is nil, there must be no entry.
+// checked checks after, which is the result of an edit. It returns after if the result is correct, and ErrByHand
+// otherwise. The result may differ from before only in the entry at path, and that entry must equal want. If want is
+// nil, there must be no entry.
 func checked(f Format, before, after []byte, path []string, want map[string]any) ([]byte, error) {
 	got, err := f.Get(after, path)
 	if err != nil || want == nil && got != nil || want != nil && !reflect.DeepEqual(got, any(want)) {
@@ -108,7 +109,7 @@ func checked(f Format, before, after []byte, path []string, want map[string]any)
 	return after, nil
 }
 
-// sameElse reports whether two files have the same content except at path.
+// sameElse reports whether two versions of a file have the same content except at path.
 func sameElse(f Format, before, after []byte, path []string) bool {
 	was, errWas := f.Get(before, nil)
 	is, errIs := f.Get(after, nil)

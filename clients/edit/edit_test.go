@@ -128,7 +128,8 @@ func FuzzHandlers(f *testing.F) {
 	})
 }
 
-// others returns the content of a decoded file without our handlers, empty lists and the keys that are set at the root.
+// others returns the content of a decoded file without our handlers, without empty lists and without the keys that are
+// set at the root.
 func (h Handlers) others(v any) any {
 	root, _ := v.(map[string]any)
 	for _, k := range h.Root {

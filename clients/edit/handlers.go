@@ -59,7 +59,7 @@ func (h Handlers) wants(list string) bool {
 	return slices.ContainsFunc(h.Want, func(w Handler) bool { return w.List == list })
 }
 
-// Held lists those of our handlers that a file contains.
+// Held lists the handlers in a file that are ours.
 type Held struct {
 	Wanted int      // the number of wanted handlers in the file
 	All    []string // the names of all our handlers in the file, as Handlers.Known returns them
@@ -143,9 +143,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. If there
-// is a value of an unexpected form where one of our handlers belongs, keepSlots returns an error. Elsewhere, it ignores
-// such values.
+// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. If a value
+// in a place where one of our handlers belongs has an unexpected form, keepSlots returns an error. Elsewhere, it
+// ignores such values.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err

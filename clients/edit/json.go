@@ -25,7 +25,7 @@ type document struct {
 	text  []byte
 	root  hujson.Value
 	order []string // the names of new members, in the order in which they are written
-	group string   // name of a member; an object that loses this member is removed too; "" for none
+	group string   // if not "", an object that loses the member with this name is removed too
 }
 
 func (f JSON) parse(data []byte) (*document, error) {
@@ -49,7 +49,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 	return d, nil
 }
 
-// allows returns an error if the file contains syntax that the program that reads it does not accept.
+// allows returns an error if the program that reads the file does not accept the file's syntax.
 func (f JSON) allows(d *document) error {
 	for v := range d.root.All() {
 		var members, end hujson.Extra
@@ -197,9 +197,9 @@ func (f JSON) Empty(data []byte) bool {
 }
 
 // edit decodes the file, lets change modify the decoded content, and returns data with the same changes. If nothing
-// changes, it returns data itself. To remove a member, change deletes it. To remove an element of a list, change sets
-// it to gone{}. It must append new elements at the end. Containers that are left without members and comments are
-// removed too.
+// changes, it returns data itself. The function change deletes a member to remove it, and sets a list element to gone{}
+// to remove the element. It must append new elements at the end. Containers that are left without members and comments
+// are removed too.
 func (f JSON) edit(data []byte, change func(d *document, root map[string]any) error) ([]byte, error) {
 	d, err := f.parse(data)
 	if err != nil {

@@ -123,7 +123,7 @@ func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the previous item is now the last: a comma follows it if one followed this item
+	if last && i > 0 { // the previous item becomes the last; a comma follows it if a comma followed this item
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)
@@ -241,8 +241,9 @@ func lineOf(before hujson.Extra, container string) string {
 	return container
 }
 
-// value formats a decoded value. A list of strings goes on one line. In any other container, each member goes on a line
-// of its own, one unit deeper than indent. In a file that consists of one line, everything goes on that line.
+// value formats a decoded value. A list of strings is written on one line. In any other container, each member is
+// written on a separate line, one unit deeper than indent. In a file that consists of one line, everything is written
+// on that line.
 func (s style) value(v any, indent string) hujson.ValueTrimmed {
 	lead := s.newline + indent + s.unit
 	switch v := v.(type) {

@@ -13,8 +13,8 @@ type Answer struct {
 	Agent string // the session's agent, for clients that copy variables from the answer into their shells
 }
 
-// Format returns what the hook must print, and its exit status, in the form that the event's client expects. For an
-// empty answer, it returns no bytes and 0, unless the client requires an answer.
+// Format returns the text that the hook must print, and its exit status, in the form that the event's client expects.
+// For an empty answer, it returns no bytes and 0, unless the client requires an answer.
 func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	r := clients[e.Client].answer(a, e)
 	if r == nil {
@@ -31,7 +31,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`
-	System   string    `json:"systemMessage,omitempty"` // for the user
+	System   string    `json:"systemMessage,omitempty"` // text for the user
 	Specific *specific `json:"hookSpecificOutput,omitempty"`
 }
 

@@ -25,7 +25,7 @@ type Kind string
 // The kinds of events.
 const (
 	Start   Kind = "start"   // a session begins or continues: see Event.Source
-	Prompt  Kind = "prompt"  // a user's prompt goes to the model
+	Prompt  Kind = "prompt"  // the user's prompt is sent to the model
 	Edit    Kind = "edit"    // a tool is about to change files
 	Tool    Kind = "tool"    // tools have run, and the model continues
 	Ask     Kind = "ask"     // the client asks the user whether a tool may run
@@ -154,7 +154,8 @@ func (p *payload) unnamed() string {
 	return ""
 }
 
-// asks returns what the client asks the user's permission for. The path of a file in dir is relative to dir.
+// asks describes the action for which the client asks the user's permission. The path of a file in dir is relative to
+// dir.
 func (p *payload) asks(dir string) string {
 	text := p.Message
 	if p.Tool != "" {

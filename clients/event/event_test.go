@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in fixtures/hooks")
 
-// TestHooks checks that the clients' input is parsed and answered as in fixtures/hooks. README.md there explains the
-// form of a case.
+// TestHooks checks that the clients' input is parsed and answered as in fixtures/hooks. The README.md file there
+// explains the form of a case.
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	for name := range clients {

@@ -13,7 +13,7 @@ import (
 type input map[string]any
 
 // UnmarshalJSON accepts an object, an object encoded as a string, or plain text. Plain text is a patch, for a tool that
-// has no other arguments. It becomes the argument "input". Any other value counts as no arguments.
+// has no other arguments. It becomes the argument "input". Any other value is treated as no arguments.
 func (in *input) UnmarshalJSON(data []byte) error {
 	var object map[string]any
 	var text string
@@ -27,8 +27,8 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The names of tools' arguments. Those in fileArguments contain a path. Those in patchArguments contain a patch or a
-// shell command.
+// The names of tools' arguments. The arguments in fileArguments contain a path. The arguments in patchArguments contain
+// a patch or a shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}

@@ -2,9 +2,9 @@ package event
 
 // client describes a client's names for its events, and the form of the answers that it expects.
 type client struct {
-	kinds   map[string]Kind // by event name, or by event name and type of notification
+	kinds   map[string]Kind // kinds of events, by event name, or by event name and notification type
 	editors []string        // tools that change files
-	rootVar string          // the environment variable that contains Event.Root; "": none
+	rootVar string          // the environment variable that contains Event.Root; "" if there is none
 	deaf    []string        // events, by name or by name and source, whose answers never reach the model
 	answer  func(a Answer, e Event) any
 }
@@ -144,8 +144,8 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex formats an answer for Codex or Qwen Code. Their form is Claude Code's, except at a Stop. If a Stop is
-// refused, the turn continues and the model gets the reason.
+// answerCodex formats an answer for Codex or Qwen Code. These clients use the same form as Claude Code, except at a
+// Stop. If a Stop is refused, the turn continues and the model gets the reason.
 func answerCodex(a Answer, e Event) any {
 	switch {
 	case e.Kind != Stop:

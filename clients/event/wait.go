@@ -7,7 +7,7 @@ import "encoding/json"
 func Waits(client string) bool { return client == "claude" || client == "opencode" }
 
 // CanWait reports whether a waiting hook can wake the session. If Claude Code runs without a user, it does not exit
-// until its hooks have exited, so its hooks must not wait.
+// until its hooks have exited. Its hooks must then not wait.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":
@@ -18,8 +18,8 @@ func CanWait(client string, env func(name string) string) bool {
 	return false
 }
 
-// FormatWake returns what a waiting hook must print before it exits, and its exit status. These make the client start a
-// turn with the text.
+// FormatWake returns the output and the exit status that make the client start a turn with the text. A waiting hook
+// must print this output, and then exit with this status.
 func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2

@@ -71,7 +71,7 @@ type kind struct {
 	manifest string // the manifest's name in the plugin's folder
 	content  any
 	servers  string // the file with the MCP entry
-	list     string // the list that includes the plugin, relative to the repository; "": none
+	list     string // the list that includes the plugin, relative to the repository; "" if there is none
 	listed   any
 }
 
@@ -155,7 +155,7 @@ func (h home) render() (all []clients.File, err error) {
 // folder returns the folder of a plugin, relative to the top of the repository.
 func folder(client string) string { return "clients/plugin/" + client }
 
-// setup returns the setup whose files the client's plugin contains.
+// setup returns the setup that would write the files of the client's plugin.
 func (h home) setup(client string) clients.Setup {
 	list := clients.List()
 	return clients.Setup{
@@ -172,8 +172,8 @@ type servers struct {
 	Servers json.RawMessage `json:"mcpServers"`
 }
 
-// servers returns the MCP entry of a plugin. Copilot CLI, Gemini CLI and Qwen Code each have a form of their own. The
-// other clients use the form of Claude Code.
+// servers returns the MCP entry of a plugin. Copilot CLI, Gemini CLI and Qwen Code each have their own form. The other
+// clients use the same form as Claude Code.
 func (h home) servers(client string) (s servers, err error) {
 	if client == agent {
 		s.Schema = schemas + "mcp.schema.json"
@@ -197,7 +197,7 @@ type Change struct {
 // Diff returns the change as a unified diff.
 func (c Change) Diff() []byte { return clients.Diff(c.Name, c.before, c.after) }
 
-// Apply writes the file. It returns write errors.
+// Apply writes the file. It returns any write error.
 func (c Change) Apply() error {
 	if err := os.MkdirAll(filepath.Dir(c.Name), 0o755); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (c Change) Apply() error {
 	return tree.ReplaceFile(c.Name, c.after, 0o644)
 }
 
-// Changes returns the changes that bring the plugins in a folder up to date. It returns read errors. It returns
+// Changes returns the changes that bring the plugins in a folder up to date. It returns any read error. It returns
 // ErrOther if it would replace a file in a folder that does not contain mailtree's extension for Gemini CLI.
 func Changes(dir string) (all []Change, err error) {
 	files, err := Files()
@@ -233,9 +233,9 @@ func Changes(dir string) (all []Change, err error) {
 }
 
 // Remove removes the plugins' files from a folder, and the folders that become empty. It returns the names of the
-// removed files, and of the files that it keeps because their content differs from what this version of mailtree would
-// write. It does not follow links out of the folder. If dry is true, it removes nothing. It returns file system errors,
-// but does not treat a missing file or folder as an error.
+// removed files. It also returns the names of the files that it keeps because their content differs from what this
+// version of mailtree would write. It does not follow links out of the folder. If dry is true, it removes nothing. It
+// returns any file system error, but does not treat a missing file or folder as an error.
 func Remove(dir string, dry bool) (removed, kept []string, err error) {
 	files, err := Files()
 	if err != nil {

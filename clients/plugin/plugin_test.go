@@ -74,7 +74,7 @@ func write(t *testing.T, dir string) []clients.File {
 	return files
 }
 
-// TestOther checks that another project's file is not replaced.
+// TestOther checks that files of another project are not replaced.
 func TestOther(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -93,8 +93,9 @@ func (f *Follower) Next() (is seat.State) {
 	return is
 }
 
-// Ended reports whether the session's files show that its last turn has ended. Some clients still report events of a
-// turn after the user has interrupted it. For other clients, Ended returns false. It reads only the last maxLine bytes.
+// Ended reports whether the session's files show that its last turn has ended. This is needed for clients that still
+// report events of a turn after the user has interrupted the turn. For other clients, Ended returns false. It reads
+// only the last maxLine bytes.
 func Ended(s Session) (ended bool) {
 	c := clients[s.Client]
 	if c.prompt == nil {
@@ -133,8 +134,8 @@ func (f *Follower) skip(size int64) {
 	}
 }
 
-// read returns the next complete lines of the transcript, whose size is given. It leaves an incomplete last line to the
-// next call. At the end of the transcript, more is false.
+// read returns the next complete lines of the transcript, which has the given size. It leaves an incomplete last line
+// for the next call. At the end of the transcript, more is false.
 func (f *Follower) read(file *os.File, size int64) (lines []byte, more bool) {
 	data := make([]byte, min(maxLine, size-f.At)) // usually empty, because the transcript is read twice a second
 	n, err := file.ReadAt(data, f.At)

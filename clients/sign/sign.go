@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client describes the location and the meaning of a client's files.
+// client describes where a client's files are, and what they mean.
 type client struct {
 	// transcript returns the path of a session's transcript, a file with one line for each event.
 	transcript func(s Session) string
@@ -46,7 +46,7 @@ var clients = map[string]client{
 type Session struct {
 	Client     string
 	ID         string
-	PID        int                      // the client's process; 0: unknown
+	PID        int                      // the client's process; 0 means unknown
 	Transcript string                   // the path that the client reports; "" if it reports none
 	Home       string                   // the user's home folder
 	Env        func(name string) string // looks up a variable in the hook's environment
@@ -119,7 +119,8 @@ func geminiLine(line []byte) seat.State {
 	return ""
 }
 
-// geminiPrompt reports whether a line is the user's prompt. The results of tools are user entries too.
+// geminiPrompt reports whether a line is the user's prompt. Gemini CLI also records the results of tools as user
+// entries.
 func geminiPrompt(line []byte) bool {
 	var entry struct {
 		Type    string `json:"type"`

@@ -16,8 +16,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// TestSigns checks that each file in fixtures/signs shows the expected state, and only once. README.md there explains
-// the form of a case.
+// TestSigns checks that each file in fixtures/signs shows the expected state, and shows it only once. The README.md
+// file there explains the form of a case.
 func TestSigns(t *testing.T) {
 	t.Parallel()
 	for name, c := range clients {
@@ -56,8 +56,8 @@ func put(t *testing.T, file, text string) {
 	}
 }
 
-// TestEnded checks that a turn of Gemini CLI counts as ended if no prompt follows the line that reports the end.
-// Neither a tool's result nor a line that quotes the report must count as a prompt or an end.
+// TestEnded checks that a turn of Gemini CLI is treated as ended if no prompt follows the line that reports the end.
+// Neither a tool's result nor a line that quotes the report must be treated as a prompt or an end.
 func TestEnded(t *testing.T) {
 	t.Parallel()
 	const (
@@ -94,8 +94,9 @@ func TestEnded(t *testing.T) {
 
 const aborted = `{"type":"event_msg","payload":{"type":"turn_aborted"}}` + "\n"
 
-// TestFollow checks that a follower considers only lines written after Follow, each exactly once and not before it is
-// complete. If a file has become shorter or has been rewritten, reading continues from its end.
+// TestFollow checks that a follower considers only lines written after Follow. It must read each line exactly once, and
+// only after the line is complete. If a file has become shorter or has been rewritten, reading must continue from its
+// end.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "rollout.jsonl")

@@ -1,14 +1,14 @@
-// Package auth checks which domain vouches for the sender of an email. It evaluates SPF, DKIM, and DMARC, which ties
-// SPF and DKIM to the From field.
+// Package auth checks which domain vouches for the sender of an email. It evaluates SPF, DKIM and DMARC. DMARC ties SPF
+// and DKIM to the From field.
 //
 //	Checker.Check  evaluates one message
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Callers must base decisions only on Result.Domain. It is the domain of the single From address, provided that the
-// domain publishes a DMARC policy and that a signature or the sending machine verifiably belongs to the domain.
-// Unclear cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208,
-// RFC 6376, RFC 7489.
+// Callers must base decisions only on Result.Domain. It is the domain of the single From address. It is set only if the
+// domain publishes a DMARC policy, and a signature or the sending machine verifiably belongs to the domain. Unclear
+// cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376,
+// RFC 7489.
 package auth
 
 import (
@@ -47,7 +47,7 @@ type Checker struct {
 	Trusted  string // authserv-id of the mail server in front of us; if "", no results are trusted
 }
 
-// Peer is the other end of the connection that delivers a message.
+// Peer describes the sending side of the connection that delivers a message.
 type Peer struct {
 	IP       netip.Addr // the sending machine; zero behind our own mail server, in which case SPF is not evaluated
 	Helo     string

@@ -86,7 +86,7 @@ const (
 	evil  = "203.0.113.9"
 )
 
-// signed returns a message signed by a domain.
+// signed signs a message on behalf of a domain and returns the signed message.
 func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOptions)) string {
 	t.Helper()
 	o := &dkim.SignOptions{Domain: domain, Selector: selector, Signer: key(), Hash: crypto.SHA256, HeaderKeys: []string{"From", "Subject", "To"},
@@ -101,8 +101,8 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 	return b.String()
 }
 
-// signedInPart returns a message whose valid signature covers only the first n bytes of the body. tag is the DKIM tag
-// that declares this.
+// signedInPart returns a message whose valid signature covers only the first n bytes of the body. The argument tag is
+// the DKIM tag that declares this.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")

@@ -24,8 +24,8 @@ func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, err
 	return nil, errors.New(domain + " has no DMARC policy")
 }
 
-// published returns the policy that a domain publishes, or nil without an error if it publishes none. If it publishes
-// several, they are all ignored.
+// published returns the policy that a domain publishes, or nil without an error if there is none. If the domain
+// publishes several policies, published ignores all of them.
 func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, error) {
 	all, err := c.Resolver.LookupTXT(ctx, "_dmarc."+domain)
 	var missing *net.DNSError

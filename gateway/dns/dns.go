@@ -25,7 +25,7 @@ const keyBits = 2048 // fits in a DNS record, and every server can verify it
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
 // MakeKey creates a key and writes it to a new file that only its owner can read. If the file already exists, MakeKey
-// returns fs.ErrExist. It also returns other write errors.
+// returns fs.ErrExist. It also returns any other write error.
 func MakeKey(path string) (*rsa.PrivateKey, error) {
 	key, err := rsa.GenerateKey(rand.Reader, keyBits)
 	if err != nil {
@@ -145,8 +145,8 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing converts err, from a failed lookup, to an error that says whether the record is not published or could not
-// be looked up.
+// missing converts err, the error from a lookup, to an error that says whether the record is not published or the
+// lookup failed.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {

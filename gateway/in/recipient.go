@@ -27,8 +27,8 @@ func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// Mailbox returns the mailbox for a recipient: the mailbox with that address, the mailbox of the name before a plus
-// sign, the postmaster's mailbox, or the catch-all mailbox. Its error is the SMTP reply.
+// Mailbox returns the mailbox for a recipient. This is the mailbox with the recipient's address, the mailbox of the
+// name before a plus sign, the postmaster's mailbox, or the catch-all mailbox. The error is the SMTP reply.
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {

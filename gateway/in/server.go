@@ -28,7 +28,7 @@ import (
 // Limits on a connection.
 const (
 	maxRecipients = 100
-	maxLine       = 8 << 10          // bytes; the standard allows 998, but some programs send longer lines
+	maxLine       = 8 << 10          // maximum bytes in a line; the standard allows 998, but some programs send longer lines
 	maxErrors     = 10               // refused recipients per connection
 	firstTime     = 30 * time.Second // time limit for the first command
 	commandTime   = 5 * time.Minute  // time limit for each later command and for a whole message
@@ -72,7 +72,7 @@ type Config struct {
 	Postmaster string      // the mailbox for postmaster@ and abuse@
 	TLS        *tls.Config // if nil, STARTTLS is not offered
 	MTAUser    int         // uid of the mail server in front of us; if negative, no mail server is trusted
-	SocketGID  int         // group of the Unix sockets; 0: the process's group
+	SocketGID  int         // group of the Unix sockets; 0 means the process's group
 
 	MaxConns        int // 0 means 100
 	MaxConnsPerHost int // 0 means 10; an IPv6 /64 is one host; Unix sockets have no such limit

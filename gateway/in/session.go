@@ -23,7 +23,7 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// session is an SMTP session. It lasts from one greeting of the client to the next, or to the end of the connection.
+// session is an SMTP session. It lasts from one client greeting to the next, or to the end of the connection.
 type session struct {
 	server *Server
 	ctx    context.Context // Run's context; the library does not pass a context to sessions
@@ -131,7 +131,7 @@ func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	return s.server.reply(lerr)
 }
 
-// read copies a message to its end. Its error is the SMTP reply.
+// read copies a message to its end. The error is the SMTP reply.
 func (s *session) read(r io.Reader, to io.Writer) error {
 	_, err := io.Copy(to, &strictReader{r: r})
 	var known *smtp.SMTPError
@@ -160,7 +160,7 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer returns the other end of the connection: a remote machine for SMTP, or our own mail server for LMTP.
+// peer describes the sending side of the connection: a remote machine for SMTP, or our own mail server for LMTP.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {

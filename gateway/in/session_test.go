@@ -296,8 +296,7 @@ func TestTooMany(t *testing.T) {
 }
 
 // TestUnfinished checks that a message that is being received is stored in a temporary file, and that its space is
-// released no matter how the transfer ends. If there is no space left, the reply must ask the sender to try again
-// later.
+// released however the transfer ends. If there is no space left, the reply must ask the sender to try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)
@@ -446,7 +445,7 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession checks that the server keeps running no matter what a client sends, and stores only complete messages
+// FuzzSession checks that the server keeps running whatever a client sends, and that it stores only complete messages
 // with valid line endings.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")

@@ -14,12 +14,12 @@ type Bounce struct {
 	Recipients []Recipient // in the order in which the report lists them
 }
 
-// Recipient is the outcome of the delivery to one address, as reported by the other side.
+// Recipient is the outcome of the delivery to one address, as reported by the remote server.
 type Recipient struct {
 	Address    string // local@domain, as written in the report
 	Action     string // failed, delayed, delivered, relayed or expanded
 	Status     string // such as 5.1.1
-	Diagnostic string // one line
+	Diagnostic string // diagnostic text, on one line
 }
 
 // bounce fills in m.Bounce from one part of a delivery status report.

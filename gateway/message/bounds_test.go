@@ -19,8 +19,8 @@ import (
 
 const begin = "From: a@example.org\r\n"
 
-// TestRefused checks that a message that is empty, too large or in a mail loop is refused, and that a message exactly
-// at the limit is not.
+// TestRefused checks that a message is refused if it is empty, too large or in a mail loop, but not if it is exactly at
+// the limit.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	received := strings.Repeat("Received: by a\r\n", MaxReceived)

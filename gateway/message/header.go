@@ -44,7 +44,7 @@ func splitHeader(raw []byte) (head, body []byte) {
 // fields parses a header. Lines that are not fields are skipped and reported as problems.
 func (m *Message) fields(head []byte) (all []Field) {
 	continues := false  // whether a line that begins with a space or tab belongs to the last field
-	var folded []string // such lines; joining them one by one would be slow in a 256 KiB header
+	var folded []string // continuation lines; joining them one by one would be slow in a 256 KiB header
 	unfold := func() {
 		if len(folded) > 0 {
 			all[len(all)-1].Value += " " + strings.Join(folded, " ")
@@ -165,7 +165,7 @@ func Bare(field string) (bare string, whole bool) {
 	return b.String(), whole
 }
 
-// eachBare calls f with each byte that Bare returns and the byte's offset in the field. The end of a comment counts
+// eachBare calls f with each byte that Bare returns and the byte's offset in the field. The end of a comment is treated
 // as a space. eachBare stops at an unmatched closing parenthesis. The result whole is the same as for Bare.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
@@ -194,9 +194,9 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the ids in the first field with the given name. If there are more than most, it returns the last ones.
-// An id is the text between < and >. If the field has no brackets, every word with an @ is an id, and in Message-ID,
-// every word.
+// ids returns the ids in the first field with the given name. If there are more than most, it returns only the last
+// ones. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
+// Message-ID, every word is treated as an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
 	var found []string

@@ -17,7 +17,7 @@ import (
 // Limits on HTML that is converted to markdown. Each line of markdown repeats a marker for every enclosing quote and
 // list, and table rows are padded. Without these limits, the markdown could be quadratically larger than the HTML.
 const (
-	maxIndent = 20          // nested quotes and lists
+	maxIndent = 20          // depth of nested quotes and lists
 	maxCells  = 1_000_000   // total number of rows, multiplied by total number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads while it searches for closing brackets
 )
@@ -52,7 +52,7 @@ func (m *Message) markdown(text string) string {
 // roughly linear time. It also removes rowspan and colspan from table cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // open brackets, and bytes that the converter reads while it searches for closing brackets
+	open, search := 0, 0 // number of open brackets, and of bytes that the converter reads while it searches for closing brackets
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)

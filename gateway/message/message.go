@@ -34,13 +34,13 @@ const (
 	MaxHeader   = 256 << 10
 	MaxReceived = 50
 
-	maxDepth      = 16        // nested multiparts
+	maxDepth      = 16        // depth of nested multiparts
 	maxParts      = 200       // total number of parts in all multiparts
 	maxText       = 1 << 20   // bytes of a body
 	maxReferences = 200       // ids in References; the newest are kept
-	maxMessageID  = 998       // bytes of a line
-	maxSubject    = 998       // bytes of a line
-	maxAddresses  = 500       // in each of To and Cc
+	maxMessageID  = 998       // the maximum length of a line in bytes
+	maxSubject    = 998       // the maximum length of a line in bytes
+	maxAddresses  = 500       // addresses in each of To and Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
 	maxHTML       = 256 << 10 // bytes of HTML in the whole message that are converted to markdown

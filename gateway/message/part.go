@@ -53,8 +53,8 @@ func isText(kind string) bool {
 	return kind == "text/plain" || kind == "text/html" || strings.HasPrefix(kind, "text/") && !file
 }
 
-// first reports whether a part that has a file name is the message's text rather than an attached file. Such a part
-// is the text if no text precedes it, or if it is another version of the preceding text.
+// first reports whether a part with a file name is the message's text rather than an attached file. Such a part is the
+// text if no text precedes it, or if it is an alternative version of the preceding text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }

@@ -7,8 +7,8 @@
 //	mx.go         delivery directly to the recipient's server
 //	transfer.go   one message over one connection
 //
-// A message that the other side has accepted is never sent again. If the other side does not reply after the end of a
-// message, it may have accepted the message. Such a message is sent again only at the user's request.
+// A message that the remote server has accepted is never sent again. If the remote server does not reply after the end
+// of a message, it may have accepted the message. Such a message is sent again only at the user's request.
 package out
 
 import (
@@ -104,7 +104,7 @@ func (m *Mail) refused() error {
 func unwritable(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`<>",;`, r) }
 
 // strangeID reports whether an id from another program cannot be written in an email. Only ASCII is certain to arrive
-// intact. Replies to a message with such an id omit the id.
+// intact. If a message has such an id, replies to it omit the id.
 func strangeID(id string) bool { return !ascii(id) || strings.ContainsFunc(id, unwritable) }
 
 func (m *Mail) header() gomessage.Header {

@@ -100,8 +100,9 @@ func (q *Queue) Run(ctx context.Context) {
 	}
 }
 
-// pass examines all unfinished items. It starts delivering items that are due, marks items as unknown if an earlier
-// server stopped while sending them, and reports failed items. It returns the time by which it must be called again.
+// pass examines all unfinished items. It starts to deliver items that are due. It marks items as unknown if an earlier
+// server stopped while it was sending them. It also reports failed items. It returns the time by which it must be
+// called again.
 func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,8 +136,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 	return next, err
 }
 
-// waits reports whether an item is not due yet. If an item's remaining wait is longer than the pause after its last
-// attempt, the item was saved while the clock was ahead. Such an item is due now.
+// waits reports whether an item is not due yet. If the remaining wait is longer than the pause after the last attempt,
+// the item was saved while the clock was ahead. Such an item is due immediately.
 func waits(i *outgoing.Item, now time.Time) bool {
 	left := i.Next.Sub(now)
 	return left > 0 && left <= pause(i.Attempts)
@@ -161,9 +162,9 @@ func (q *Queue) under(domain string) (n int) {
 }
 
 // report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
-// not wait for recipients that will be tried again, whose results are reported later. The items are saved in order of
-// their ids. So if the server is killed in between, the item with the last id is still unreported, and Report can use
-// it to recognize a notice that it has already sent.
+// not wait for recipients that will be tried again. Their results are reported later. The items are saved in order of
+// their ids. If the server is killed before all are saved, the item with the last id is still unreported. From this
+// item, Report can recognize a notice that it has already sent.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -312,7 +313,7 @@ func (q *Queue) Drop(ctx context.Context, id string) error {
 }
 
 // alter changes an item. If there is no item with that id, it returns ErrNotFound. If the item was sent or is being
-// sent, it returns ErrConflict. It also returns errors from the store.
+// sent, it returns ErrConflict. It also returns any error from the store.
 func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

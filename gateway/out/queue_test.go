@@ -272,7 +272,7 @@ func (s *scene) queue() *Queue {
 	return NewQueue(s.store, s.smart, func() time.Time { return s.now }, slog.New(slog.DiscardHandler))
 }
 
-// TestStates checks that the other side's reply determines the item's state.
+// TestStates checks that the remote server's reply determines the item's state.
 func TestStates(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/emersion/go-msgauth/dkim"
 )
 
-// signed contains the fields that a signature covers. The signature lists each of them one more time than it occurs
-// in the message, so that adding another one breaks the signature. Spec: RFC 6376 8.15.
+// signed contains the fields that a signature covers. The signature lists each field once more than it occurs in the
+// message, so that adding another one breaks the signature. Spec: RFC 6376 8.15.
 var signed = []string{"From", "To", "Cc", "Subject", "Date", "Message-ID", "Reply-To", "In-Reply-To", "References", "MIME-Version",
 	"Content-Type"}
 
@@ -30,7 +30,7 @@ func (s *Signer) Sign(raw []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// present returns those fields in signed that a composed message contains, each of them once.
+// present returns the fields in signed that a composed message contains. It lists each field only once.
 func present(raw []byte) (names []string) {
 	head, _, _ := bytes.Cut(raw, []byte("\r\n\r\n"))
 	head = append([]byte("\n"), bytes.ToLower(head)...)

@@ -17,17 +17,17 @@ import (
 
 // Transport delivers a message to one recipient.
 type Transport interface {
-	// Deliver returns the other side's reply once the message has been accepted. It calls sending before it sends the
-	// end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a *Refusal if
-	// the other side will never accept the message, and ErrUnanswered if the other side did not reply to the end of
+	// Deliver returns the remote server's reply once the server has accepted the message. It calls sending before it
+	// sends the end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a
+	// *Refusal if the server will never accept the message, and ErrUnanswered if the server did not reply to the end of
 	// the message. Any other error means that the message was not accepted, so another attempt is allowed.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
-// Refusal is the other side's permanent refusal.
+// Refusal is a permanent refusal by the remote server.
 type Refusal struct{ Reply string }
 
-// Error returns the other side's reply.
+// Error returns the remote server's reply.
 func (r *Refusal) Error() string { return r.Reply }
 
 // ErrUnanswered means that the whole message was sent but no reply arrived.
@@ -49,7 +49,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connect sets up an SMTP connection and sends EHLO with the given name. If config is not nil and the server offers
-// TLS, connect starts TLS. If must is set, connect fails if the server does not offer TLS. connect closes the
+// TLS, connect starts TLS. If must is true, connect returns an error if the server does not offer TLS. It closes the
 // connection stopTime after ctx is done, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
@@ -145,7 +145,7 @@ func answered(err error) error {
 	return errors.New(text)
 }
 
-// words formats the other side's reply as a single line.
+// words formats the remote server's reply as a single line.
 func words(code, text string) string {
 	clean := strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

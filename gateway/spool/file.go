@@ -13,7 +13,7 @@ import (
 const prefix = ".incoming-"
 
 // temporary creates a nameless file in the file system of dir. The system removes the file when it is closed, even if
-// the process is killed. It returns disk errors.
+// the process is killed. If the disk fails, temporary returns an error.
 func temporary(dir string) (*os.File, error) {
 	f, err := withoutName(dir)
 	if errors.Is(err, errors.ErrUnsupported) {

@@ -26,7 +26,7 @@ import (
 const (
 	BufferBytes = 64 << 10
 	MemoryLimit = 64 << 20
-	FileLimit   = 512 << 20 // for the whole server
+	FileLimit   = 512 << 20 // the limit for the whole server
 
 	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
 	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
@@ -45,7 +45,7 @@ type Spool struct {
 	free   func(dir string) (int64, error) // bytes that users other than root can still write
 	parses chan struct{}
 
-	buffers budget       // for messages that are being received
+	buffers budget       // memory for messages that are being received
 	loaded  atomic.Int64 // bytes of messages that are fully loaded into memory
 	files   budget
 }
@@ -110,7 +110,7 @@ func (s *Spool) Receive() (*Incoming, error) {
 }
 
 // Write adds bytes to the message. If the file budget is exhausted or the disk is nearly full, it returns ErrNoRoom. It
-// also returns disk errors.
+// also returns any disk error.
 func (m *Incoming) Write(p []byte) (int, error) {
 	n := min(len(p), BufferBytes-len(m.head))
 	m.head = append(m.head, p[:n]...)
@@ -171,9 +171,9 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: at least its header, or the first n bytes if the header is longer.
-// Memory that Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until
-// then. Head returns ErrNoRoom and disk errors.
+// Head returns the beginning of the message: at least its header, or the first n bytes if the header is longer. Memory
+// that Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head
+// returns ErrNoRoom if the buffer budget is exhausted. It also returns any disk error.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -189,7 +189,7 @@ func (m *Incoming) Head(n int) ([]byte, error) {
 	return head, nil
 }
 
-// Close deletes the message and returns its bytes to the budgets. Further calls do nothing.
+// Close deletes the message and returns its bytes to the budgets. Calling Close again has no effect.
 func (m *Incoming) Close() {
 	if m.spool == nil {
 		return
@@ -202,9 +202,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, prepends the bytes in above, and calls use with the result. It waits while
-// Parses other messages are loaded. The bytes are valid until use returns. If ctx is done while Load waits, Load
-// returns ctx's cancellation cause. Load also returns disk errors.
+// Load reads the message into memory, prepends the bytes in above, and calls use with the result. While Parses other
+// messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load waits, Load returns
+// ctx's cancellation cause. It also returns any disk error.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

@@ -150,7 +150,7 @@ func TestParses(t *testing.T) {
 	}
 }
 
-// TestLeft checks that New removes a temporary file left behind by a killed server, and no other file.
+// TestLeft checks that New removes a temporary file left behind by a killed server, but no other file.
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

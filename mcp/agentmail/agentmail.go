@@ -1,10 +1,12 @@
-// Package agentmail implements the *agentmail* toolset. It contains four tools for agents that know each other by name.
+// Package agentmail implements the *agentmail* toolset. It contains four tools for agents that address each other by
+// name.
 //
 // The caller's name comes from --as or AGENT_NAME. If neither is set, it is the name of the caller's tmux window.
 // Inside tmux, the recipients are the session's windows, which need no registration. Outside tmux, they are the
-// project's agents. A call creates the caller and the recipient as ordinary agents, so their mail is in the same tree
-// as all other mail. The package defines the tools' names, shapes and wording, the size limit and the ignore list.
-// Rules that other toolsets share are in other packages. See docs/agentmail.md.
+// project's agents. Callers and recipients are registered as ordinary agents when they first appear in a call. Their
+// mail is therefore stored in the same tree as all other mail. The package defines the tools' names, result types and
+// wording, the size limit and the ignore list. Rules shared with other toolsets are in other packages. See
+// docs/agentmail.md.
 package agentmail
 
 import (
@@ -47,7 +49,7 @@ func (t *toolset) tools() []tool.Tool {
 	return []tool.Tool{t.send(), t.receive(), t.status(), t.listRecipients()}
 }
 
-// meet identifies the caller and finds the project, and registers the caller as an agent of the project.
+// meet identifies the caller, finds the project, and registers the caller as an agent of the project.
 func (t *toolset) meet(ctx context.Context) (*who, *maildir.Project, error) {
 	w, err := caller(ctx)
 	if err != nil {

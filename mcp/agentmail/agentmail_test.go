@@ -79,13 +79,14 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// lastRead matches the time of an agent's last read, which only TestLastRead checks.
+// lastRead matches the field that contains the time when an agent last read its mail. Only TestLastRead checks this
+// field.
 var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer, with ID instead of each message id. If the tool refuses the call, call
-// returns the text and the code of the refusal.
+// call calls a tool and returns its answer. If the tool refuses the call, call returns the text and the code of the
+// refusal. In both cases, each message id is replaced with ID.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -105,7 +106,8 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls makes a list of calls. Each step consists of the caller, the tool, the arguments and the expected answer.
+// calls makes the given calls in order. Each step consists of the caller, the tool, the arguments and the expected
+// answer.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -291,8 +293,8 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestToolsetsShare checks that agents of different toolsets can write to each other, and that attachments and other
-// fields of a message arrive.
+// TestToolsetsShare checks that agents of different toolsets can write to each other, and that a message arrives with
+// its attachments and its other fields.
 func TestToolsetsShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -371,8 +373,8 @@ func TestWorkTrees(t *testing.T) {
 	})
 }
 
-// TestIgnore checks that a name in the ignore file of the repository, or of the sender's working tree, is not accepted
-// as a recipient. An ignore file that is too large or not a regular file must be skipped without blocking.
+// TestIgnore checks that a name is not accepted as a recipient if it is in the ignore file of the repository or of the
+// sender's working tree. An ignore file that is too large or not a regular file must be skipped without blocking.
 func TestIgnore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -430,8 +432,8 @@ func TestIgnore(t *testing.T) {
 	})
 }
 
-// TestTmux checks that, inside tmux, the recipients are the windows of the session, and the caller's name is the name
-// of its window.
+// TestTmux checks that, inside tmux, the recipients are the windows of the session, and that the caller has the name of
+// its window.
 func TestTmux(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -491,8 +493,8 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks checks that a window stands for the agent whose name equals the window's name without spaces, in any
-// letter case.
+// TestTmuxBlanks checks that a window represents the agent whose name equals the window's name without spaces. Letter
+// case must not matter.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

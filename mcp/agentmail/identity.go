@@ -13,16 +13,16 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// who is a caller whose name is known.
+// who is an identified caller.
 type who struct {
 	name    string
 	seat    maildir.Pane // the zero value outside tmux
 	windows []string     // agent names of the session's windows; nil outside tmux
 }
 
-// caller identifies the caller. The name comes from the connection, or otherwise from the tmux window. If there is no
-// name, or if it is not a valid agent name, caller returns ErrInvalid. If tmux does not respond, it returns
-// ErrUnavailable. See docs/agentmail.md, "Who is who".
+// caller identifies the caller. The name comes from the connection or, if the connection has none, from the tmux
+// window. If there is no name, or if it is not a valid agent name, caller returns ErrInvalid. If tmux does not respond,
+// it returns ErrUnavailable. See docs/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}

@@ -15,7 +15,7 @@ type mailShape struct {
 	Message string `json:"message"` // the sender's text: data, not instructions
 }
 
-// receivedShape is either a message, or a status that says that there is none.
+// receivedShape contains either a message or, if there is no unread message, a status.
 type receivedShape struct {
 	*mailShape
 	*noMailShape

@@ -31,8 +31,8 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of the recipient. The parameter to is an agent's name or a window's name. If the caller cannot
-// write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown, self,
+// reach returns the recipient's agent name. The argument to is the name of an agent or of a window. If the caller
+// cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown, self,
 // ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
@@ -60,8 +60,8 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 	return to, nil
 }
 
-// unknownRecipient returns the refusal for an unknown name. It suggests the most similar names, and lists the first
-// recipients.
+// unknownRecipient returns the refusal for an unknown name. The refusal suggests the most similar names and lists the
+// first few recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
 	hint := "There are no other agents yet."

@@ -49,9 +49,9 @@ func checkSize(message string) error {
 	return nil
 }
 
-// deliver sends text to a recipient. If the recipient is a tmux window that is not an agent yet, deliver registers it
-// as an agent first. The recipient may also be the address of an agent in another project, although the list of
-// recipients does not contain such agents.
+// deliver sends text to a recipient. If the recipient is a tmux window without an agent, deliver first registers an
+// agent for it. The recipient may also be the address of an agent in another project, although list-recipients does not
+// list such agents.
 func (t *toolset) deliver(ctx context.Context, to, text string) (any, error) {
 	w, p, err := t.meet(ctx)
 	if err != nil {

@@ -2,12 +2,12 @@
 // depends on the caller's OS user. The server offers the toolset only on the Unix socket, because only the socket
 // identifies that user.
 //
-// Every mailbox belongs to an agent, and its address is the agent's name at MAIL_DOMAIN. The rules are in
-// maildir/access. This package contains the tools' names, argument checks, shapes and refusals. Programs written for
-// aimx depend on the exact text of the refusals. See docs/email.md, "Wording of refusals".
+// Every mailbox belongs to an agent, and its address is the agent's name at MAIL_DOMAIN. The access rules are in
+// maildir/access. This package contains the tools' names, argument checks, result types and refusals. Programs written
+// for aimx depend on the exact text of the refusals. See docs/email.md, "Wording of refusals".
 //
-// Package tool documents the guarantees that every toolset gives about its answers. This toolset gives one more
-// guarantee: if the contract says that a result is a list or a sentence, the text is exactly that list or sentence, and
+// Package tool documents the guarantees that every toolset makes about its answers. This toolset makes one more
+// guarantee. If the contract says that a result is a list or a sentence, the text is exactly that list or sentence, and
 // structuredContent is an object that contains it.
 package aimx
 
@@ -56,7 +56,8 @@ func New(cfg tool.Config) *tool.Set {
 // primerURI is the URI of the skill that addPrimer adds: skill://NAME/SKILL.md (SEP-2640, "Resource Mapping").
 const primerURI = "skill://mailtree-email/SKILL.md"
 
-// addPrimer adds a skill as a resource. It explains what agents need to know about the tools, trust and the files.
+// addPrimer adds a skill as a resource. The skill explains what agents need to know about the tools, about trust and
+// about the files.
 func addPrimer(server *mcp.Server) {
 	head := skills.Head(skills.Email)
 	primer := &mcp.Resource{
@@ -111,7 +112,7 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local converts the name or the address of a mailbox to its name.
+// local returns the name of a mailbox that is specified by its name or its address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
 // project returns the caller's project, limited to what the caller is allowed to see and do.
@@ -120,8 +121,8 @@ func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())
 }
 
-// box opens a mailbox by its name or its address. For a mailbox that does not exist, callers other than root get the
-// same refusal as for another user's mailbox, so they cannot find out which names are taken.
+// box opens a mailbox by its name or its address. If the mailbox does not exist, callers other than root get the same
+// refusal as for another user's mailbox. They therefore cannot find out which names are taken.
 func (t *toolset) box(ctx context.Context, name string) (*maildir.UserBox, error) {
 	name = t.local(name)
 	v, err := t.project(ctx)

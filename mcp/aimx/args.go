@@ -16,8 +16,8 @@ type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text is a
-// list or a file and must contain nothing else.
+// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text contains
+// a list or a file and must contain nothing else.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""
@@ -62,7 +62,7 @@ type variants struct {
 	HTML     string `json:"html_body,omitempty" jsonschema:"the body as HTML, sent unchanged with the text; cannot be combined with text_only" example:"<p>Hello</p>"`
 }
 
-// exclusive returns a refusal if a call passes both forms.
+// exclusive returns a refusal if a call passes both alternatives.
 func (v variants) exclusive() error {
 	if v.TextOnly && v.HTML != "" {
 		return tool.Invalid("text_only and html_body are mutually exclusive: pass one of them.")
@@ -95,5 +95,5 @@ func notInName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// reserved reports whether a name is reserved for mail that belongs to no mailbox.
+// reserved reports whether a name is reserved for mail that does not belong to any mailbox.
 func reserved(name string) bool { return maildir.ReservedMailbox(name) }

@@ -67,7 +67,7 @@ func (t *toolset) addAttachments(set *tool.Set) {
 // attachmentRef is the parsed URI of an attachment.
 type attachmentRef struct {
 	sum     string
-	project string // key or slug; "": the caller's project
+	project string // key or slug; "" means the caller's project
 	offset  int64
 }
 
@@ -97,8 +97,9 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 	return r, nil
 }
 
-// readAttachment returns the whole file if it is text and fits in one answer. Otherwise it returns the file's bytes
-// from the offset on. If no email in the caller's mailboxes lists the file, it returns ErrNotFound.
+// readAttachment returns the whole file if it is text and fits in one answer. Otherwise it returns a part of the file's
+// bytes, starting at the offset. If no email in the caller's mailboxes has this attachment, readAttachment returns
+// ErrNotFound.
 func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	c := tool.CallerOf(ctx)
 	if c.UID < 0 {

@@ -12,17 +12,17 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// letterShape is one email. Content is the file itself. The server computes the other fields, because a header in the
-// file can claim anything. Trusted is true in two cases: this server has sealed the email and authenticated its sender,
-// or the sender's domain vouches for the sender and the mailbox trusts that sender. Trusted is none if this server has
-// sealed the email but the sender's name is only self-asserted. Otherwise it is false.
+// letterShape is one email. Content is the file itself. The server computes the other fields, because headers in the
+// file can make false claims. Trusted is true in two cases: this server has sealed the email and authenticated its
+// sender, or the sender's domain vouches for the sender and the mailbox trusts that sender. Trusted is none if this
+// server has sealed the email but the sender's name is only self-asserted. Otherwise it is false.
 type letterShape struct {
 	Content     string          `json:"content"` // the file as it is on disk: data from the sender, not instructions
 	MessageID   string          `json:"message_id"`
-	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID
+	InReplyTo   string          `json:"in_reply_to,omitempty"` // Message-ID of the email that this email answers
 	References  string          `json:"references,omitempty"`  // Message-IDs of earlier messages, oldest first
 	Date        string          `json:"date,omitempty"`        // from the header of external mail
-	ReplyTo     string          `json:"reply_to,omitempty"`    // where replies should go, according to the sender
+	ReplyTo     string          `json:"reply_to,omitempty"`    // reply address that the sender has specified
 	Problems    string          `json:"problems,omitempty"`    // unreadable parts of external mail, one per line
 	Read        *bool           `json:"read,omitempty"`
 	Trusted     string          `json:"trusted,omitempty"`
@@ -83,8 +83,8 @@ func (t *toolset) emailRead() tool.Tool {
 	})
 }
 
-// facts returns the fields other than Content as text. The text follows the file, for clients that show the model only
-// text. Each field is on one line, even if a name in a header contains line breaks.
+// facts returns the fields other than Content as text. The text follows the file, for clients that pass only text to
+// the model. Each field is on one line, even if a name in a header contains line breaks.
 func (s *letterShape) facts() string {
 	lines := []string{"message_id: " + s.MessageID}
 	add := func(name, value string) {

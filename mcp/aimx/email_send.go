@@ -80,8 +80,8 @@ func (r *sendRequest) lines() error {
 	return nil
 }
 
-// answers turns the draft into a reply to the messages in reply_to and references. If reply_to is missing, references
-// is ignored.
+// answers turns the draft into a reply to the messages in reply_to and references. If reply_to is missing, it ignores
+// references.
 func (t *toolset) answers(r *sendRequest, d *maildir.Draft) (err error) {
 	if strings.TrimSpace(r.ReplyTo) == "" {
 		return nil

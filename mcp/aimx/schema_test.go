@@ -42,8 +42,8 @@ func TestDeclared(t *testing.T) {
 
 func TestWords(t *testing.T) { tooltest.Words(t, &words, newToolset(tool.Config{}).tools()...) }
 
-// TestDenied checks that a caller without permission gets exactly the refusal that the contract prescribes, no matter
-// what the call does.
+// TestDenied checks that a caller without permission gets exactly the refusal that the contract prescribes, whatever
+// the call does.
 func TestDenied(t *testing.T) {
 	for _, what := range refusaltest.All(t) {
 		e := tooltest.Refusal(what, refusal.Mailbox)
@@ -115,7 +115,7 @@ func TestRootIsLogged(t *testing.T) {
 	}
 }
 
-// TestFacts checks that text in a header stays on its own line, so that its author cannot add a fact.
+// TestFacts checks that a value with a line break does not become two facts. Otherwise, the sender could forge a fact.
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	s := letterShape{

@@ -79,7 +79,7 @@ type desk struct {
 	ids    []string // message ids; M1 stands for the first
 }
 
-// storeUser is the uid of the store's user in these tests, no matter which user runs them.
+// storeUser is the uid of the store's user in these tests, regardless of the user who runs them.
 const storeUser = 500
 
 func newDesk(t testing.TB) *desk {

@@ -9,7 +9,7 @@ import (
 // denied is the complete refusal for a caller without permission. It contains neither a reason nor a name.
 const denied = "EACCES not authorized"
 
-// noEmail is the refusal for an email that is in no folder of the mailbox.
+// noEmail is the refusal for an email that is not in any folder of the mailbox.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
 // words contains the wording of the tools' refusals. Programs written for aimx depend on the exact text of many

@@ -62,15 +62,15 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // answered too early: the marked messages are lost
+	case got := <-answered: // answered too early, so the marked messages are lost
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(goOn)
 }
 
-// TestPeek checks that reading an agent's inbox as another agent, or as a resource, does not count as activity of that
-// agent.
+// TestPeek checks that an agent does not appear active when another agent reads its inbox, or when its inbox is read as
+// a resource.
 func TestPeek(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{NoWatcher: true})

@@ -72,7 +72,7 @@ func (t *Toolset) claimPaths() tool.Tool {
 	})
 }
 
-// callerFrom returns where the caller is working. The parameter key is the caller's key for the project.
+// callerFrom returns the folders in which the caller is working. The argument key is the caller's key for the project.
 func callerFrom(ctx context.Context, p *maildir.Project, key string) claim.From {
 	return claim.From{Folder: p.Code.Below(key), WorkDir: tool.CallerOf(ctx).WorkDir(key)}
 }

@@ -12,7 +12,7 @@ import (
 // maxCompletions is the maximum number of values in one answer, as specified by the protocol.
 const maxCompletions = 100
 
-// completes maps each argument of a template or prompt to the kind of thing that the argument names.
+// completes maps each argument of a template or prompt to the kind of value that completes it.
 var completes = map[string]map[string]format.Kind{
 	inboxTemplate:      {"agent": format.KindProfile, "project": format.KindProject},
 	messageTemplate:    {"project": format.KindProject},

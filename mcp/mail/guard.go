@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The guard's tools write only to the hooks folder of the repository whose path the call contains. They refuse a hooks
+// The guard's tools write only to the hooks folder of the repository that the call specifies. They refuse a hooks
 // folder outside that repository (Invariant I8).
 
 type doneShape struct {
@@ -71,8 +71,8 @@ func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-// site returns the repository at the path in a call. The path must be absolute, because the server has its own working
-// directory.
+// site returns the repository at a path from a call. The path must be absolute, because the server has a different
+// working directory than the caller.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {
 		return guard.Site{}, tool.Invalid("code_repo_path is %q: pass the absolute path of the repository.", tool.Clip(repo))

@@ -18,11 +18,11 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in an answer that does not contain the older entries.
+// olderNote is the note in an answer that omits older entries.
 const olderNote = "older entries are omitted; to see them, run `mailtree log ID`"
 
 // readHistory returns the newest operations on a message. The answer does not name bcc recipients (Invariant I7),
-// because any agent may read it.
+// because any agent may read the history.
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}
 	q := maildir.LogQuery{Of: r.name, Limit: maxHistory + 1, Open: true}

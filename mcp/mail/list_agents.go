@@ -124,7 +124,8 @@ func (t *Toolset) listEverywhere(ctx context.Context, r *agentsRequest) (any, er
 	return out, nil
 }
 
-// listProjects lists the projects whose slugs sort after the given one, each in a form that project_key accepts.
+// listProjects lists the projects whose slugs sort after the given one. It lists each project in a form that
+// project_key accepts.
 func (t *Toolset) listProjects(ctx context.Context, after string) (any, error) {
 	out := Directory{Agents: []Listed{}}
 	list := t.budget.Listing(ctx, tool.InTool, out)

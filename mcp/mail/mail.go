@@ -1,10 +1,10 @@
 // Package mail implements the *mail* toolset. It contains 13 tools, resources, prompts, completions and subscriptions.
 //
-// It defines names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals. It
-// contains no rules: a handler decodes the arguments, calls one verb of maildir and converts the result. See
+// It defines the names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals.
+// It contains no rules: a handler decodes the arguments, calls one verb of maildir and converts the result. See
 // docs/tools.md.
 //
-// Package tool documents the guarantees that every toolset gives about its answers. This toolset also guarantees that:
+// Package tool documents the guarantees that every toolset makes about its answers. This toolset also guarantees that:
 //
 //   - a message's body is in a separate field (body_md);
 //   - a resource has the same form as the result of the tool that reads the same data.
@@ -27,7 +27,7 @@ import (
 //go:embed instructions.md
 var instructions string
 
-// The title and description of the toolset, which are also those of the whole server.
+// The title and description of the toolset. The server as a whole has the same title and description.
 const (
 	Title       = "Mailtree"
 	Description = "Mail, threads, search and file claims for coding agents" // up to 100 bytes: SEP-2127
@@ -46,7 +46,7 @@ type Toolset struct {
 	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // see start; negative if not yet known
+	from     int64      // the position that start returns; negative if it is not known yet
 }
 
 // New returns the toolset. Run does its background work.
@@ -89,7 +89,7 @@ func (t *Toolset) tools() []tool.Tool {
 }
 
 // project finds the project with the given key or slug. If the key is a folder inside the project's folder, note says
-// so, and also says if that folder does not exist. Otherwise note is "".
+// so. It also says if that folder does not exist. Otherwise note is "".
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {
@@ -102,8 +102,8 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 }
 
 // projectOf is like project, but for a call by an agent. It also corrects the spelling of the agent's name. If the
-// project does not have this agent but exactly one other project does, projectOf returns that other project, and note
-// says so. This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS
+// project does not have this agent, but exactly one other project does, projectOf returns that other project and a note
+// about it. This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS
 // user is unknown.
 func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *maildir.Project, note string, err error) {
 	p, note, err = t.project(ctx, key)
@@ -117,7 +117,7 @@ func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *
 	return p, notes(note, say(elsewhere)), err
 }
 
-// notes joins those notes that are not empty.
+// notes joins the notes that are not empty.
 func notes(all ...string) string {
 	return strings.Join(slices.DeleteFunc(all, func(note string) bool { return note == "" }), " ")
 }

@@ -21,8 +21,8 @@ import (
 var promptTexts embed.FS
 
 // prompt is a prompt that the user selects in a client, such as /mail. Claude Code splits the user's line at spaces,
-// assigns one word to each argument and drops the remaining words, but shows the whole line to the model. Therefore, an
-// argument that is free text is always the last one, and the prompt's text refers to the line.
+// assigns one word to each argument and drops the remaining words, but shows the whole line to the model. Therefore, a
+// free-text argument is always the last one, and the prompt's text refers to the line.
 type prompt struct {
 	name, title, about string
 	args               []promptArgument
@@ -31,7 +31,7 @@ type prompt struct {
 // promptArgument is an argument that the user types after the name of the prompt. It may consist of several words.
 type promptArgument struct {
 	name, about string
-	absent      string // replaces the argument in the text if the user omits it; "": the argument is required
+	absent      string // replaces the argument in the text if the user omits it; "" if the argument is required
 }
 
 // prompts lists the prompts in the order of docs/tools.md.
@@ -61,7 +61,7 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument is the maximum size of an argument in bytes. There is a limit because the answer repeats the argument.
+// maxArgument is the maximum size of an argument in bytes. The limit is needed because the answer repeats the argument.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {
@@ -86,8 +86,8 @@ func (p *prompt) get(_ context.Context, req *mcp.GetPromptRequest) (*mcp.GetProm
 	}, nil
 }
 
-// textWith inserts the arguments into the text. It treats an empty argument as omitted, because clients also send the
-// fields of a form that the user left empty.
+// textWith inserts the arguments into the text. It treats an empty argument as omitted, because clients also send empty
+// form fields.
 func (p *prompt) textWith(given map[string]string) (string, error) {
 	var pairs []string
 	unknown := maps.Clone(given)

@@ -58,8 +58,8 @@ func patterns(claims []claim.Row) []string {
 	return all
 }
 
-// fitReleased removes the paths that do not fit in the answer. It cannot refuse the call, because the claims have
-// already been released.
+// fitReleased removes the paths that do not fit in the answer. It cannot refuse the call instead, because the claims
+// have already been released.
 func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
 	rest := Released{Count: out.Count, Note: out.Note}
 	n, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Released)

@@ -97,7 +97,7 @@ type ref struct {
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
 	offset  int64           // offset in a message's body
-	asOf    *history.Moment // nil: now
+	asOf    *history.Moment // nil means now
 }
 
 var refKinds = map[string]format.Kind{
@@ -118,7 +118,8 @@ var refParams = map[string]string{
 	"history":    "project",
 }
 
-// maxURI is the maximum size of a URI in bytes. There is a limit because the server stores the URIs of subscriptions.
+// maxURI is the maximum size of a URI in bytes. The limit is needed because the server stores the URIs of
+// subscriptions.
 const maxURI = 4096
 
 // parseRef parses a resource URI. It accepts every URI that matches a template (RFC 6570). In project, it also accepts
@@ -214,7 +215,7 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment parses a time, a commit hash, or a prefix of a commit hash. If the text consists of digits only, it is a
+// parseMoment parses a time, a commit hash, or a prefix of a commit hash. A text that consists only of digits is a
 // time, unless it is as long as a full hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
@@ -255,8 +256,8 @@ type (
 )
 
 // anyURI passes every URI to the handler of resources/read, which gets the requested URI from ctx. The SDK would match
-// the URI strictly against the templates, so a URI that a user writes, such as one with ?project=/abs/path/backend,
-// would not match. Errors get the code that the protocol era requires.
+// the URI strictly against the templates. It would reject a URI that a user has written by hand, such as one with
+// ?project=/abs/path/backend. Errors get the code that the protocol era requires.
 func (t *Toolset) anyURI(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "resources/list" {
@@ -427,7 +428,7 @@ func (t *Toolset) readThread(ctx context.Context, p *maildir.Project, r ref) (an
 	return out, nil
 }
 
-// readAttachment returns a text file as text and any other file as bytes. It returns an empty file as zero bytes,
+// readAttachment returns a text file as text and any other file as bytes. It returns an empty file as empty bytes,
 // because the SDK would omit an empty string.
 func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, sum string) (*mcp.ReadResourceResult, error) {
 	most, err := t.budget.Blob(ctx)
@@ -442,7 +443,7 @@ func (t *Toolset) readAttachment(ctx context.Context, p *maildir.Project, uri, s
 	text := string(a.Data)
 	switch {
 	case text == "":
-		c.Blob = []byte{} // never nil
+		c.Blob = []byte{} // must not be nil
 	case utf8.Valid(a.Data) && !strings.Contains(text, "\x00") && t.budget.Fits(tool.InResource, text):
 		c.Blob, c.Text = nil, text
 	}

@@ -74,7 +74,7 @@ func TestErrors(t *testing.T) {
 		err     error
 		version string
 		code    int64
-		want    string // expected in the refusal
+		want    string // text that the refusal must contain
 	}{
 		{near, "2025-11-25", -32002, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},
 		{near, "2026-07-28", -32602, `{"error":"no agent Blue","code":"not_found","near":["BlueLake"]}`},

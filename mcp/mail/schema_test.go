@@ -55,8 +55,8 @@ func TestResourcesNamed(t *testing.T) {
 	}
 }
 
-// TestWalkthroughCalls checks that the walkthrough's calls match the input schemas, for clients that check them. The
-// walkthrough uses the argument name paths_list, which models do not see.
+// TestWalkthroughCalls checks that the walkthrough's calls match the input schemas, because some clients validate
+// calls. The walkthrough uses the argument name paths_list, which models do not see.
 func TestWalkthroughCalls(t *testing.T) {
 	t.Parallel()
 	a, err := txtar.ParseFile("../../fixtures/scripts/walkthrough.txtar")
@@ -221,7 +221,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest ids are kept if an answer cannot contain all ids, because there are too many or
+// TestNewest checks that the newest ids are kept if not all ids fit in an answer, because there are too many of them or
 // they are too long.
 func TestNewest(t *testing.T) {
 	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each id takes half of the limit
@@ -241,7 +241,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// shapeInboxOf returns the shape of a page that belongs to no project.
+// shapeInboxOf returns the answer for a page that does not belong to any project.
 func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
 	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

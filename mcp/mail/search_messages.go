@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Hit is a message that a search found.
+// Hit is a message found by a search.
 type Hit struct {
 	ID         string   `json:"id"`
 	ThreadID   string   `json:"thread_id,omitempty"`
@@ -78,7 +78,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	})
 }
 
-// searching is the number of bytes of memory that a search needs to handle the longest body.
+// searching is the amount of memory in bytes that a search needs for the longest possible body.
 const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
@@ -106,7 +106,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer with the bodies of as many hits as fit.
+// addBodies returns the answer. It includes the bodies of as many hits as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]Hit{}

@@ -13,7 +13,7 @@ import (
 )
 
 // These types define the form of the answers. They are used only on the wire. The output schemas are derived from their
-// tags: see tool.OutputSchema.
+// struct tags: see tool.OutputSchema.
 
 type profileShape struct {
 	Name       string     `json:"name"`
@@ -25,7 +25,7 @@ type profileShape struct {
 	Status     string     `json:"status,omitempty"`
 	Asks       bool       `json:"asks,omitempty"`
 	Held       *HeldShape `json:"held,omitempty"`
-	Editing    string     `json:"editing,omitempty"` // file that the agent edited last, as its client's hook reported
+	Editing    string     `json:"editing,omitempty"` // the last file that the agent edited, as reported by its client's hook
 	Edited     string     `json:"edited_ts,omitempty"`
 	Subject    string     `json:"last_subject,omitempty"` // subject of the newest message from the agent
 	Project    string     `json:"project"`
@@ -71,11 +71,11 @@ type attachmentShape struct {
 	File string `json:"file,omitempty"` // path of the file, if the caller can open it
 }
 
-// view converts a project's mail to the form that one caller gets.
+// view converts a project's mail to the form in which one caller sees it.
 type view struct {
 	*Toolset
 	p     *maildir.Project
-	note  string // note about the key that the caller passed for the project; "": none
+	note  string // note about the key that the caller passed for the project; "" if there is none
 	files string // folder to which the paths of attachments are relative; "" if the caller is on another machine
 }
 
@@ -126,7 +126,8 @@ type Message struct {
 	MoreReceipt int             `json:"more_receipts,omitempty"`
 }
 
-// bodyShape is a body, or the part of it that the caller has read. It is empty if the caller did not request the body.
+// bodyShape is a message body, or the part of it that the caller has read. It is empty if the caller did not request
+// the body.
 type bodyShape struct {
 	Body       *string `json:"body_md,omitempty"`        // the sender's text: data, not instructions
 	Truncated  bool    `json:"body_truncated,omitempty"` // true if the body continues at next_offset
@@ -151,7 +152,7 @@ func (v *view) shapeMessage(m *index.MessageRow, bodies bool) Message {
 	return s
 }
 
-// shapeHead returns the shape of a message without its body.
+// shapeHead converts a message, without its body, to the form used in answers.
 func (v *view) shapeHead(m *index.MessageRow) Message {
 	voucher, verified := v.store.VerifiedIn(m)
 	s := Message{
@@ -191,7 +192,7 @@ func ifShort(text string) string {
 	return text
 }
 
-// newest returns as many of the newest ids as the limit allows.
+// newest returns the newest ids, as many as fit in maxReferenceBytes.
 func newest(ids []string) []string {
 	size := 0
 	for i := len(ids); i > 0; i-- {
@@ -230,12 +231,12 @@ type Inbox struct {
 	Note     string     `json:"note,omitempty"`
 }
 
-// inboxRoom returns the room for messages in an answer about an agent's inbox.
+// inboxRoom returns the space available for messages in an answer about an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Encoding, agent string) *index.Room {
 	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
-// room returns the room for messages in an answer that also contains rest.
+// room returns the space available for messages in an answer that also contains rest.
 func (v *view) room(ctx context.Context, form tool.Encoding, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }
@@ -310,7 +311,7 @@ func (v *view) shapeSent(m *maildir.Sent) Sent {
 }
 
 // answerSent returns the result of sending a message. It includes the reply if one arrives in time. If the call cannot
-// wait, a note says so. The call cannot be refused, because the message has already been sent.
+// wait, a note says so. The call cannot be refused instead, because the message has already been sent.
 func (v *view) answerSent(ctx context.Context, m *maildir.Sent, wait time.Duration) Sent {
 	s := v.shapeSent(m)
 	if wait <= 0 {

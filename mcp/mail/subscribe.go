@@ -15,8 +15,9 @@ import (
 
 // The same two handlers serve the subscriptions of both protocol eras. In the older era, a session calls
 // resources/subscribe. In the newer era, a client calls subscriptions/listen. The SDK then calls subscribe when the
-// stream opens, and unsubscribe when it ends. If a session of the older era ends without unsubscribing, the SDK calls
-// neither handler. The toolset therefore records the sessions, and before each use checks which of them still exist.
+// stream opens, and unsubscribe when the stream ends. If a session of the older era ends without unsubscribing, the SDK
+// calls neither handler. The toolset therefore records the sessions, and before each use checks which of them still
+// exist.
 
 // maxSubscriptions is the maximum number of subscribed URIs in all sessions together.
 const maxSubscriptions = 10000
@@ -27,7 +28,7 @@ type subscription struct {
 	slug     string // slug of ref.project; "" if the URI does not specify a project or the project does not exist yet
 	sessions map[*mcp.ServerSession]int
 	sending  bool // a goroutine is notifying the subscribers
-	again    bool // the subscribers must be notified again
+	again    bool // more changes arrived while sending, so the subscribers must be notified again
 }
 
 func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) error {
@@ -156,9 +157,9 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the position in the feed after which subscribers are notified of changes. Run or the first subscriber
-// makes the first call, which determines the position. A client that subscribes before Run begins therefore does not
-// miss changes.
+// start returns the position in the feed after which subscribers are notified of changes. The first call determines the
+// position. It is made by Run or for the first subscriber. A client that subscribes before Run begins therefore does
+// not miss any changes.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -206,7 +207,7 @@ func (t *Toolset) touched(ctx context.Context, batch []index.Change) []string {
 }
 
 // resolve finds the projects of subscriptions whose project did not exist when the client subscribed. It looks for them
-// when a batch contains the first change in a project.
+// when a batch contains a project's first change.
 func (t *Toolset) resolve(ctx context.Context, batch []index.Change) {
 	t.mu.Lock()
 	fresh := false
@@ -252,7 +253,7 @@ func (s *subscription) concerns(c *index.Change) bool {
 }
 
 // tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its stream
-// blocks the writer. If there are more changes in the meantime, the subscribers are notified once more.
+// blocks the writer. If there are more changes in the meantime, tell notifies the subscribers once more.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -45,11 +45,11 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the number of bytes of memory that are needed to parse the longest body.
+// parsing is the amount of memory in bytes that is needed to parse the longest possible body.
 const parsing = 16 << 20
 
-// maxParticipants is the maximum number of participants in an answer. The caller can find the others in the recipients
-// of the messages.
+// maxParticipants is the maximum number of participants in an answer. Any other participants appear among the
+// recipients of the messages.
 const maxParticipants = 1000
 
 // shorten removes the older half of each list until the summary fits in an answer.

@@ -17,7 +17,7 @@ type Whois struct {
 	Total    int          `json:"total"`
 	Claims   []claimShape `json:"claims"`
 	More     int          `json:"more_claims,omitempty"`
-	Commit   []string     `json:"commits"` // hash, time and subject of each of the agent's newest Git commits
+	Commit   []string     `json:"commits"` // hash, time and subject of the agent's newest Git commits
 	Mail     []heldShape  `json:"mail,omitempty"`
 	Note     string       `json:"note,omitempty"`
 }

@@ -69,7 +69,7 @@ func request(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// socketID returns a struct inet_diag_sockid with neither an interface nor a cookie.
+// socketID returns a struct inet_diag_sockid that specifies neither an interface nor a cookie.
 func socketID(client, server netip.AddrPort) []byte {
 	b := make([]byte, 48)
 	binary.BigEndian.PutUint16(b, client.Port())

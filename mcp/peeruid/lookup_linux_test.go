@@ -67,7 +67,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOwn checks that the lookup finds this user over IPv4, over IPv6, and over IPv4 with a listener for both.
+// TestOwn checks that the lookup finds the current user over IPv4, over IPv6, and over IPv4 with a dual-stack listener.
 func TestOwn(t *testing.T) {
 	t.Parallel()
 	for _, at := range []struct{ listen, host string }{
@@ -106,7 +106,7 @@ func TestMapped(t *testing.T) {
 	}
 }
 
-// TestGone checks that Of returns an error, and not root's uid, for an end that has been closed or that no process has
+// TestGone checks that Of returns an error, and not root's uid, if the other end has been closed or no process has it
 // open. The test does not run in parallel with TestOther, because a child process has a copy of each socket until it
 // calls exec.
 func TestGone(t *testing.T) {
@@ -134,9 +134,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestReused checks that a connection that its client has reset is not mistaken for the next client's connection from
-// the same port, which is waiting to be accepted. The clients use an address whose ports no other program uses. The
-// test does not run in parallel with TestOther, for the same reason as TestGone.
+// TestReused checks that Of does not confuse two connections from the same port. The first client resets its
+// connection, and the second client's connection is waiting to be accepted. The clients use an address whose ports no
+// other program uses. The test does not run in parallel with TestOther, for the same reason as TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {
@@ -182,7 +182,7 @@ func TestReused(t *testing.T) {
 	}
 }
 
-// TestOther checks that the lookup finds the user of a process that runs as another user.
+// TestOther checks that the lookup identifies another user's process.
 func TestOther(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to run a process as another user")

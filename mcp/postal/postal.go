@@ -2,8 +2,9 @@
 // gets a mailbox.
 //
 // The tool check_mail returns each message once, oldest first. If a message is sent again with the same msg_id, it is
-// delivered only once. An agent is created when a call first mentions it. Its mail is in the same tree as all other
-// mail. The package contains the tools' names, shapes and wording, but no rules. See docs/tools.md, "postal".
+// delivered only once. An agent is created when a call first mentions it. Its mail is stored in the same tree as all
+// other mail. The package contains the tools' names, result types and wording, but no rules. See docs/tools.md,
+// "postal".
 package postal
 
 import (
@@ -39,8 +40,8 @@ func New(cfg tool.Config) *Toolset {
 
 func (t *Toolset) tools() []tool.Tool { return []tool.Tool{t.sendToAgent(), t.checkMail()} }
 
-// meet finds the call's project and the caller's name in it. If necessary, it creates the project, the caller and the
-// other agents. It does not create agents in other projects.
+// meet finds the project and the caller's name in it. If necessary, it creates the project, the caller and the other
+// agents. It does not create agents in other projects.
 func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Project, me string, err error) {
 	c := tool.CallerOf(ctx)
 	if c.Agent == "" {
@@ -65,8 +66,8 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 	return p, c.Agent, nil
 }
 
-// Plain converts structured content to what the functions of postal return: an id, a message with three fields, or
-// null. See docs/tools.md, "postal".
+// Plain converts structured content to the values that postal's own functions return: an id, a message with three
+// fields, or null. See docs/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

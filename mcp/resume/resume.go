@@ -86,8 +86,8 @@ func (f *Folder) Load(id, owner string) (s Session, ok bool) {
 	return s, err == nil && json.Unmarshal(data, &s) == nil && s.Initialize != nil
 }
 
-// Save stores a session. If the session exceeds the limits, Save removes it from the folder instead. Save returns
-// errors from the file system.
+// Save stores a session. If the session exceeds the limits, Save removes it from the folder instead. Save returns any
+// error from the file system.
 func (f *Folder) Save(id string, s Session) error {
 	if f.Dir == "" {
 		return nil

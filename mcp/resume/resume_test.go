@@ -18,7 +18,7 @@ func folder(t *testing.T) *Folder {
 
 var params = json.RawMessage(`{"protocolVersion":"2025-06-18"}`)
 
-// save stores a new session whose last use was the given time ago.
+// save stores a new session that was last used the given time ago.
 func save(t *testing.T, f *Folder, owner string, ago time.Duration) (id string) {
 	t.Helper()
 	id = f.NewID(owner)
@@ -37,7 +37,8 @@ func loads(f *Folder, id, owner string) bool {
 	return ok
 }
 
-// TestSession checks that loading a session returns what was saved last, from a file that only its user may read.
+// TestSession checks that loading a session returns the state that was saved last, and that only the file's owner may
+// read the file.
 func TestSession(t *testing.T) {
 	f := folder(t)
 	id := save(t, f, "me", 0)

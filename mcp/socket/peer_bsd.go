@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer returns the effective uid of the process at the other end, as of when it connected (LOCAL_PEERCRED).
+// Peer returns the effective uid that the process at the other end had when it connected (LOCAL_PEERCRED).
 func Peer(c *net.UnixConn) (uid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package socket implements the Unix socket of a store. It listens, connects, and identifies the OS user behind each
-// connection.
+// Package socket implements the Unix socket of a store. It listens on the socket, connects to it, and identifies the OS
+// user behind each connection.
 //
 // Listen replaces a stale socket that a killed server has left behind. It never replaces the socket of a live server,
 // because a listening server holds a lock. For server.sock, this is the store's lock. For a socket outside the store,
@@ -25,14 +25,14 @@ import (
 )
 
 // MaxGuestConns is the maximum number of open connections per user, except for the server's own user. The listener
-// closes further connections at once.
+// closes further connections immediately.
 const MaxGuestConns = 64
 
 // Config specifies where to listen and who may connect.
 type Config struct {
 	Path string
 	Open bool         // let other users connect: the mode is 0666 instead of 0600, and the lock is next to the socket
-	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil: never
+	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil means never
 	Log  *slog.Logger // if nil, log lines are discarded
 }
 
@@ -44,7 +44,7 @@ type Listener struct {
 
 	place  sync.Mutex // held while the socket is created or removed
 	ln     net.Listener
-	id     fs.FileInfo // identifies ln's socket on disk
+	id     fs.FileInfo // identifies ln's socket file
 	closed bool
 
 	mu    sync.Mutex
@@ -54,7 +54,7 @@ type Listener struct {
 	shut  bool      // AwaitIdle has returned nil
 }
 
-// Conn is a connection, together with the OS user at its other end according to the kernel.
+// Conn is a connection, together with the OS user that the kernel reports for its other end.
 type Conn struct {
 	net.Conn
 	UID  int
@@ -138,9 +138,9 @@ func (l *Listener) listen(ctx context.Context) error {
 	return nil
 }
 
-// Renew recreates the socket if it has been removed or replaced, and logs this. Open connections stay open, and Accept
-// accepts the new socket's connections. If the listener is closed, Renew does nothing. It returns the same errors as
-// Listen. If it returns an error, the listener and other programs' files are unchanged.
+// Renew recreates the socket if it has been removed or replaced, and logs this. Existing connections stay open, and
+// Accept returns connections to the new socket. If the listener is closed, Renew does nothing. Renew returns the same
+// errors as Listen. In that case, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -266,9 +266,9 @@ func (l *Listener) leavePeer(uid int) {
 	l.since = time.Now()
 }
 
-// Enter counts a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for this client
-// too. The caller must call leave exactly once, when the client disconnects. If AwaitIdle has already returned nil, ok
-// is false.
+// Enter registers a client that is not connected to the socket, such as a browser, so that AwaitIdle waits for this
+// client too. The caller must call leave exactly once, when the client disconnects. If AwaitIdle has already returned
+// nil, ok is false.
 func (l *Listener) Enter() (leave func(), ok bool) {
 	if !l.enterPeer(l.self) {
 		return nil, false
@@ -282,9 +282,10 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle returns nil once no client has been connected and the server has not been busy for the duration d. From
-// then on, Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The duration begins no
-// earlier than the call, because clients that connected before the call may still be waiting for Accept.
+// AwaitIdle waits until, for the duration d, no client has been connected and the server has not been busy. It then
+// returns nil, and from then on Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The
+// duration begins no earlier than the call, because clients that connected before the call may still be waiting for
+// Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	l.mu.Lock()
 	l.since = time.Now()
@@ -302,7 +303,7 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns how much longer the listener must stay idle until it has been idle for d. If the result is 0 or less,
+// rest returns how much longer the listener must stay idle before it has been idle for d. If the result is 0 or less,
 // Accept closes all later connections.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
@@ -315,8 +316,8 @@ func (l *Listener) rest(d time.Duration) time.Duration {
 	return rest
 }
 
-// Withdraw removes the socket, unless another socket has replaced it. No more clients can then connect, but Accept
-// still returns the connections of clients that have already connected.
+// Withdraw removes the socket, unless another socket has replaced it. No new clients can then connect, but Accept still
+// returns the connections of clients that have already connected.
 func (l *Listener) Withdraw() {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -330,7 +331,8 @@ func (l *Listener) withdraw() {
 	}
 }
 
-// Close closes the listener, and removes the socket unless another socket has replaced it. Further calls do nothing.
+// Close closes the listener, and removes the socket unless another socket has replaced it. Calling Close again has no
+// effect.
 func (l *Listener) Close() error {
 	l.place.Lock()
 	defer l.place.Unlock()

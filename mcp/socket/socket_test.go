@@ -19,7 +19,7 @@ import (
 )
 
 // TestMain also lets the test binary act as another user's process. This process connects SOCKET_GUEST times, prints
-// how many connections the listener has accepted, and waits until its input ends.
+// how many of these connections the listener has accepted, and waits until its input ends.
 func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(os.Getenv("SOCKET_GUEST")); err == nil {
 		in := 0
@@ -99,7 +99,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave leaves a stale socket, like a killed server.
+// leave creates a stale socket, such as a killed server leaves behind.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -115,7 +115,7 @@ func TestListen(t *testing.T) {
 		name   string
 		before func(t *testing.T, path string)
 		open   bool
-		want   string // expected in the error; "": no error
+		want   string // text that the error must contain; "" if no error is expected
 	}{
 		{"new", func(*testing.T, string) {}, false, ""},
 		{"open", func(*testing.T, string) {}, true, ""},
@@ -168,7 +168,7 @@ func TestListen(t *testing.T) {
 			if again, err := Listen(t.Context(), Config{Path: path, Open: tt.open}); err != nil {
 				t.Error(err)
 			} else {
-				l.Close() // a second Close does nothing
+				l.Close() // calling Close again has no effect
 				if _, err := os.Lstat(path); err != nil {
 					t.Errorf("closed twice, a listener removed another's socket: %v", err)
 				}
@@ -244,7 +244,7 @@ func TestAwaitIdle(t *testing.T) {
 	}
 	(<-conns).Close()
 	c.Close()
-	c.Close() // closing c again must not count
+	c.Close() // closing c again must not change the number of connections
 	busy.Store(true)
 	ctx, cancel = context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -260,8 +260,8 @@ func TestAwaitIdle(t *testing.T) {
 	}
 }
 
-// TestAwaitIdleOfLateStart checks that clients that connect while the server is starting are served, no matter how long
-// the start takes.
+// TestAwaitIdleOfLateStart checks that clients that connect while the server is starting are served, however long the
+// server takes to start.
 func TestAwaitIdleOfLateStart(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -327,13 +327,13 @@ func TestGuests(t *testing.T) {
 	cmd.Wait()
 }
 
-// TestRenew checks that a listener recreates its socket if it has been removed or replaced, unless that would affect
+// TestRenew checks that a listener recreates its socket if it has been removed or replaced, unless this would affect
 // another program's file. Open connections must stay open.
 func TestRenew(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		do   func(t *testing.T, path string)
-		want string // expected in the error; "": no error
+		want string // text that the error must contain; "" if no error is expected
 		kept bool   // the original socket must remain
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},

@@ -6,11 +6,12 @@
 //     is one POST, with the revision that the message specifies (2026-07-28 and later) or that was agreed on in
 //     initialize. For a client of the older era, the bridge keeps subscriptions of the newer era.
 //   - Piped input is handled in order. The bridge handles the next line once the previous one has been answered, or
-//     after two seconds. It does not wait for calls that ask to wait for mail (wait_seconds, wait_reply_seconds),
-//     which run in parallel.
+//     after two seconds. Calls that request to wait for mail (wait_seconds, wait_reply_seconds) run in parallel, and
+//     the bridge does not wait for their answers.
 //   - When the server exits, the bridge finds or starts the next one, repeats the client's subscriptions, and notifies
-//     subscribers that their resources may have changed. It repeats a request in progress if repeating is safe: the
-//     request had not reached the server, or it only reads. It answers other requests with an error that explains this.
+//     subscribers that their resources may have changed. It repeats a request in progress if the request had not
+//     reached the server, or if it only reads. It answers any other request with an error that explains the
+//     situation.
 //   - If a line is too long or is not a JSON-RPC message, the bridge answers with an error (-32700 or -32600, id null)
 //     and continues. At the end, Run returns an error.
 //   - When the input ends, the bridge answers the requests in progress and exits. A client's requests then stop waiting
@@ -37,7 +38,7 @@ import (
 
 // Defaults and limits.
 const (
-	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, as for a request over HTTP
+	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, the same as for an HTTP request
 	maxUnderWay     = 256                   // maximum number of requests in progress
 	defaultInOrder  = 2 * time.Second       // see Config.inOrder
 	lastWait        = time.Second           // how long a client's calls keep waiting for mail after the input has ended
@@ -50,12 +51,12 @@ type Config struct {
 	In      io.Reader
 	Out     io.Writer
 	Toolset string
-	Hello   tool.Caller // what the caller tells the server about itself
+	Hello   tool.Caller // information about the caller that the bridge sends to the server
 	Version string      // this program's version; clients get a notice if the server's version is older
 	// Dial connects to the store's server. If no server is running and start is true, Dial may start one and wait for
 	// it.
 	Dial     func(ctx context.Context, start bool) (net.Conn, error)
-	MaxLine  int           // bytes; 0 means DefaultMaxLine
+	MaxLine  int           // maximum bytes in a line; 0 means DefaultMaxLine
 	Patience time.Duration // how long to wait for another process to start the next server; 0 means DefaultPatience
 	Log      *slog.Logger  // if nil, log lines are discarded
 
@@ -107,7 +108,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	b.client = &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cfg.Dial(ctx, false) },
-		// On a Unix socket, a new connection for each request costs little. If the connection fails, the server has
+		// A new connection for each request is cheap on a Unix socket. If the connection fails, the server has
 		// certainly not received the request.
 		DisableKeepAlives:  true,
 		DisableCompression: true,
@@ -181,7 +182,7 @@ func (b *bridge) pump(ctx context.Context) error {
 	}
 }
 
-// verdict returns the error that Run must return after the input has ended. The parameter err is what ended it.
+// verdict returns the error that Run must return. The argument err is the error that ended the input.
 func (b *bridge) verdict(err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,7 +220,7 @@ func readLine(r *bufio.Reader, most int) (l line) {
 	}
 }
 
-// takeLine begins to handle a line.
+// takeLine starts to handle a line.
 func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync.WaitGroup) {
 	switch {
 	case l.long:

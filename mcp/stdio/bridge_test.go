@@ -22,7 +22,7 @@ import (
 )
 
 // TestAnsweredAtTheEnd checks that a subscription that a server accepts while it is stopping also works on the next
-// server. This must be true even if the bridge has moved to that server before the answer arrives.
+// server. It must work even if the bridge connects to the next server before the answer arrives.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "resources/subscribe"} {
@@ -61,7 +61,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens checks that a client is notified about every change that follows the answer to its subscription.
+// TestStreamOpens checks that a client is notified about every change made after its subscription has been answered.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -154,8 +154,8 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestListenToNothing checks that a subscription to something that the server does not report is answered at once, and
-// that the bridge keeps its link to the server.
+// TestListenToNothing checks that a subscription to something that the server does not report is answered immediately,
+// and that the bridge keeps its link to the server.
 func TestListenToNothing(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{`{}`, `{"toolsListChanged":true}`} {
@@ -175,7 +175,7 @@ func TestListenToNothing(t *testing.T) {
 
 // TestLostAnswer checks what happens if the server handles a call but dies before it answers, and if the next server
 // dies in the same way. The bridge must repeat a call that only reads. For other calls, the error must say that the
-// outcome is unknown. Nothing may be done twice.
+// outcome is unknown. No operation may be performed twice.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, line, want string }{
@@ -217,8 +217,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestNotReached checks that a call that has not reached any server is sent to the next server once, whether or not the
-// call writes.
+// TestNotReached checks that a call that has not reached any server is sent once to the next server, even if the call
+// writes.
 func TestNotReached(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -255,7 +255,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestRefused checks that the bridge passes on the reason if a server refuses it, and does not try another server.
+// TestRefused checks that if a server refuses the bridge, the bridge reports the reason and does not try another
+// server.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

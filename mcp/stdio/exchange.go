@@ -15,7 +15,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// unknownOutcome is the error for a call if it is unknown whether the server completed the call.
+// unknownOutcome is the error for a call that the server may or may not have completed.
 const unknownOutcome = "the server exited while it was working on this call, and the outcome is unknown. Check before you call again " +
 	"(mail with a key is safe to send again: it is delivered once)"
 
@@ -129,8 +129,8 @@ func (b *bridge) begin(answer []byte) {
 }
 
 // subscribe opens a newer-era subscription on behalf of an older-era client, unless the client is already subscribed to
-// the resource. It returns once the subscription has begun or failed. If it has failed, the server will refuse the
-// client's own request too.
+// the resource. It returns once the subscription has begun or failed. If the server has refused it, the server will
+// refuse the client's own request too.
 func (b *bridge) subscribe(ctx, listening context.Context, uri string) {
 	listening, cancel := context.WithCancel(listening)
 	b.mu.Lock()
@@ -188,8 +188,8 @@ func listenTo(uri string) *message {
 }
 
 // listen keeps a newer-era subscription open across restarts of the server, until ctx is done or a server refuses the
-// subscription. It passes each message for the client to say. If no server is available before the subscription has
-// begun, listen returns an error.
+// subscription. It passes each message for the client to the function say. If no server is available before the
+// subscription has begun, listen returns an error.
 func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, data []byte)) error {
 	for begun := false; ctx.Err() == nil; pause(ctx) {
 		l, err := b.connect(ctx, !begun)
@@ -208,8 +208,8 @@ func (b *bridge) listen(ctx context.Context, m *message, say func(e *envelope, d
 	return nil
 }
 
-// hear passes on the messages from one server. It returns true if the server has refused the subscription, or if
-// nothing more will follow for the client. The parameter begun says whether the client has been notified that the
+// hear passes on the messages from one server. It returns true if the server has refused the subscription, or if no
+// more messages for the client will follow. The flag begun records whether the client has been notified that the
 // subscription has begun.
 func (b *bridge) hear(ctx context.Context, m *message, begun *bool, say func(e *envelope, data []byte)) (over bool) {
 	res, err := b.post(ctx, m)
@@ -267,8 +267,8 @@ func (b *bridge) onlyReads(ctx context.Context, name string) bool {
 	return hints[name]
 }
 
-// askHints asks the server which tools only read. It returns nil if there is no server, or if the server exits before it
-// answers.
+// askHints asks the server which tools are read-only. It returns nil if there is no server, or if the server exits
+// before it answers.
 func (b *bridge) askHints(ctx context.Context) map[string]bool {
 	l, err := b.connect(ctx, true)
 	if err != nil {

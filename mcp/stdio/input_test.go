@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF checks that requests that are in progress when the input ends are still answered. From then on, a client's
+// TestEOF checks that requests that are in progress when the input ends are still answered. After the end, a client's
 // calls must neither wait for mail nor receive any. Piped calls must still wait.
 func TestEOF(t *testing.T) {
 	t.Parallel()
@@ -109,14 +109,14 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines checks the answer to each line, the order of the answers, and the error with which the bridge exits.
+// TestLines checks the answer to each line, the order of the answers, and the error that the bridge returns at the end.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
 	for _, tt := range []struct {
 		name, in string
-		want     []string // expected in the output's lines
-		bad      string   // expected in the error
+		want     []string // texts that the lines of the output must contain
+		bad      string   // text that the error must contain
 	}{
 		{"nothing", "", nil, ""},
 		{"blank lines and CRLF", "\n\r\n  \n" + whois + "\r\n", []string{`"id":7,"result"`}, ""},

@@ -25,7 +25,7 @@ type link struct {
 
 // connect returns the current link, or creates one if there is none. If start is true and no server is running, connect
 // starts a server, but first gives other processes time to start one. If start is false, connect does not start a
-// server. The text of its errors is written for the client to see.
+// server. The errors are worded for the client.
 func (b *bridge) connect(ctx context.Context, start bool) (*link, error) {
 	b.linking.Lock()
 	defer b.linking.Unlock()
@@ -80,7 +80,7 @@ func (b *bridge) open(ctx context.Context, start bool) (*link, error) {
 	}
 }
 
-// refused is the server's refusal, in the server's own words.
+// refused is the server's refusal, with the text that the server sent.
 type refused struct{ text string }
 
 func (r *refused) Error() string { return r.text }

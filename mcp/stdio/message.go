@@ -16,11 +16,11 @@ import (
 type message struct {
 	raw     []byte
 	id      json.RawMessage // id of a request or an answer; nil if it has none
-	method  string          // "" in answers and batches
+	method  string          // the method; "" in answers and batches
 	version string          // the revision that the message specifies; "" if there is none
 	cancels string          // in a notifications/cancelled: id of the request to cancel, as JSON
 	tool    string          // the tool that a tools/call calls
-	waits   bool            // the message is a tools/call that asks to wait for mail, or a batch that contains one
+	waits   bool            // the message is a tools/call that asks to wait for mail, or a batch that contains such a call
 	batch   bool            // a batch of revision 2025-03-26
 	uris    []string        // URIs of resources/subscribe, resources/unsubscribe and subscriptions/listen
 }
@@ -53,7 +53,7 @@ type params struct {
 	Notifications subject `json:"notifications"`
 }
 
-// subject lists the notifications that a newer-era client requests, or those that the server has accepted.
+// subject lists the notifications that a newer-era client requests, or the notifications that the server has accepted.
 type subject struct {
 	URIs      []string `json:"resourceSubscriptions"`
 	Tools     bool     `json:"toolsListChanged"`
@@ -61,7 +61,7 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether the subscription covers anything. The server answers a subscription to nothing at once.
+// any reports whether the subscription covers anything. If it covers nothing, the server answers it immediately.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
 // params returns the params of a message. It ignores errors, because the server reports them.
@@ -70,7 +70,7 @@ func (e *envelope) params() (p params) {
 	return p
 }
 
-// waits reports whether the params ask to wait for mail.
+// waits reports whether the params contain a request to wait for mail.
 func (p *params) waits() bool {
 	asks := func(arg json.RawMessage) bool {
 		wait := strings.Trim(string(arg), `"`)
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request or a batch. A message without an id counts as a request too, as in a
-// bare POST, unless its method is a notification.
+// asks reports whether the message is a request or a batch. A message without an id is also treated as a request, as in
+// a bare POST, unless its method is a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }
@@ -132,8 +132,8 @@ func (m *message) asks() bool {
 // stateless reports whether the message belongs to the newer era, which has no sessions.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure returns the bridge's own answer to m, for use if there is no answer from the server. For a tool call, the
-// answer is a tool error, because models can correct only errors that they see.
+// failure returns the bridge's own answer to m, for use if the server has not answered. For a tool call, the answer is
+// a tool error, because models can correct only errors that they see.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestOlderServer checks that the instructions contain a notice if the server is older than the bridge, and otherwise
-// none. This applies to clients of both protocol eras.
+// TestOlderServer checks that the instructions contain a notice only if the server is older than the bridge. It covers
+// clients of both protocol eras.
 func TestOlderServer(t *testing.T) {
 	t.Parallel()
 	const notice = "The running mailtree server (v1.2.0) is older than the installed mailtree (v1.10.0). Ask the user to run `mailtree stop`"
@@ -19,7 +19,7 @@ func TestOlderServer(t *testing.T) {
 		{"v1.10.0", "v1.10.0", false},
 		{"v1.2.0", "devel", false},
 		{"v1.10.0", "v1.2.0", false},
-		{"", "v1.10.0", false}, // the version of the server is devel
+		{"", "v1.10.0", false}, // the server's version is devel
 	} {
 		t.Run(c.server+" "+c.program, func(t *testing.T) {
 			t.Parallel()

@@ -9,8 +9,8 @@ import (
 )
 
 // untilUnread calls gone once no process reads the output anymore, if the system can detect this. It returns after that
-// call or when ctx is done. When a client dies, its end of the output closes, and the mail that it was waiting for must
-// stay in the mailbox.
+// call or when ctx is done. If a client dies while it is waiting for mail, its end of the output closes. The mail must
+// then stay in the mailbox.
 func (b *bridge) untilUnread(ctx context.Context, gone func()) {
 	f, ok := b.cfg.Out.(*os.File)
 	if !ok {

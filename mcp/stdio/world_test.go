@@ -36,7 +36,7 @@ type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Int32 // for so many POSTs, the server that handles them dies before it answers
+	cut   atomic.Int32 // number of POSTs for which the server dies after handling them, before it answers
 	holds atomic.Int32 // number of hold requests that the servers have received
 	posts atomic.Int32 // number of POSTs that servers are handling
 	late  atomic.Value // the server delays its answer to this method until freed is closed
@@ -168,7 +168,7 @@ func (w *world) stop() {
 	}
 }
 
-// dial is Config.Dial of the bridges.
+// dial is the Config.Dial of the bridges in these tests.
 func (w *world) dial(ctx context.Context, start bool) (net.Conn, error) {
 	c, err := socket.Dial(ctx, w.path)
 	if err == nil || !start {
@@ -288,7 +288,7 @@ func call(id, tool, args, m string) string {
 
 const toAnn = `{"project_key":"/p","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":"b"}`
 
-// TestSession checks that an older-era client keeps its subscriptions, no matter how the server ends and which process
+// TestSession checks that an older-era client keeps its subscriptions, however the server ends and whichever process
 // starts the next one.
 func TestSession(t *testing.T) {
 	t.Parallel()
@@ -308,7 +308,7 @@ func TestSession(t *testing.T) {
 			for round := range 2 {
 				heard := func() {
 					t.Helper()
-					for found := false; !found; { // repeat it until Run has determined its position
+					for found := false; !found; { // repeat the call until Run has determined its position
 						c.send(call("2", "send_message", toAnn, ""))
 						line, before := c.hear(`"id":2,"result"`)
 						if strings.Contains(line, `"isError":true`) {

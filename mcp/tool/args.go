@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the raw arguments of one call, the arguments that the tool declares (in), and all errors found so far,
-// joined into one (err).
+// args contains the arguments of one call. The raw field contains the arguments as they were passed. The in field lists
+// the arguments that the tool declares. The err field joins all errors found so far.
 //
 // Models may write a string instead of a list, a list as a JSON string, "true" instead of true, "20" instead of 20, or
 // "" for an argument that they want to omit. The into method accepts such a value if its meaning is unambiguous.
@@ -22,7 +22,7 @@ type args struct {
 	err error
 }
 
-// decode checks that the tool declares all given arguments, that no argument is given twice, and that no required
+// decode checks that the tool declares all passed arguments, that no argument is passed twice, and that no required
 // argument is missing. If data is empty or null, there are no arguments.
 func decode(tool string, data json.RawMessage, in []Arg) *args {
 	a := &args{raw: map[string]json.RawMessage{}, in: in}
@@ -50,7 +50,7 @@ func decode(tool string, data json.RawMessage, in []Arg) *args {
 	return a
 }
 
-// has reports whether the argument was given with a value other than null.
+// has reports whether the argument was passed with a value other than null.
 func (a *args) has(name string) bool { return a.raw[name] != nil }
 
 // repeatedKey returns the first key that appears twice in a JSON object, not counting nested objects. The data must be
@@ -89,8 +89,8 @@ func repeatedKey(data []byte) (key string, ok bool) {
 	return "", false
 }
 
-// checkNames records an error if the call passes an unknown argument or lacks a required one. The error lists all such
-// arguments. For each unknown argument, it suggests the one that the caller probably meant.
+// checkNames returns an error if the call passes an unknown argument or omits a required one. The error lists all such
+// arguments. For each unknown argument, it suggests the argument that the caller probably meant.
 func (a *args) checkNames(tool string) error {
 	var strange, missing, said, near []string
 	for _, given := range slices.Sorted(maps.Keys(a.raw)) {

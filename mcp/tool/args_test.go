@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// testRequest has one argument of each kind.
+// testRequest has one argument of each type.
 type testRequest struct {
 	Project    string    `json:"project_key" jsonschema:"absolute path" example:"/abs/path"`
 	To         []string  `json:"to,omitempty" jsonschema:"agent names" example:"BlueLake"`
@@ -34,7 +34,7 @@ func run[R any](arguments string) (*R, error) {
 	return out.(*R), nil
 }
 
-// String returns a text that shows all values in the request.
+// String returns all values in the request as text.
 func (r *testRequest) String() string {
 	at := ""
 	if !r.Since.IsZero() {
@@ -118,7 +118,7 @@ limit is -1: it must be from 1 to 200.`},
 	}
 }
 
-// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and the number of further ones.
+// TestArgsManyUnknown checks that a refusal lists the first unknown arguments and says how many more there are.
 func TestArgsManyUnknown(t *testing.T) {
 	t.Parallel()
 	var in strings.Builder
@@ -158,7 +158,8 @@ func TestArgsMissing(t *testing.T) {
 	}
 }
 
-// FuzzArgs checks that reading arguments never panics, and never returns a value outside its limits without an error.
+// FuzzArgs checks that reading arguments never panics. It also checks that a value outside its limits always results in
+// an error.
 func FuzzArgs(f *testing.F) {
 	f.Add([]byte(`{"project_key":"/p","to":"[\"A\"]","limit":"7","since_ts":-1}`))
 	f.Add([]byte(`{"project_key":"/p","limit":"Inf","cursor":"-1"}`))
@@ -169,8 +170,8 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// TestEmbedded checks that the fields of an embedded struct become arguments in the place of the struct, and that a
-// pointer shows whether its argument was given.
+// TestEmbedded checks that the fields of an embedded struct become arguments in place of the struct, and that a pointer
+// shows whether its argument was passed.
 func TestEmbedded(t *testing.T) {
 	type page struct {
 		Offset *int `json:"offset,omitempty"`

@@ -13,7 +13,7 @@ import (
 // 0 means DefaultBudget.
 type Budget int
 
-// The default budget and the smallest possible one. With a smaller budget, a message to 500 recipients might not fit.
+// The default budget and the minimum budget. With a smaller budget, a message to 500 recipients might not fit.
 const (
 	DefaultBudget Budget = 1 << 20
 	LeastBudget   Budget = 256 << 10
@@ -31,12 +31,12 @@ const aroundList = 2 << 10
 // truncated body, the marks of a delivery, and a comma.
 const aroundRow = 800
 
-// unreserved is the maximum size in bytes of an answer that needs no memory reservation. The server has enough memory
-// for as many answers of that size as there may be requests.
+// unreserved is the maximum size in bytes of an answer that needs no memory reservation. The server always has enough
+// memory for the maximum number of requests, each with an answer of that size.
 const unreserved = 32 << 10
 
 // copies is the number of copies of an answer that are in memory while the server creates it: as values, as JSON, as
-// text, in the SDK's result, message and buffer, and merged. TestFaultMemory in cmd/mailtree measures this.
+// text, in the SDK's result, message and buffer, and after merging. TestFaultMemory in cmd/mailtree measures this.
 const copies = 8
 
 func (b Budget) bytes() int {
@@ -46,7 +46,7 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the form in which an answer is sent. It determines how many bytes the answer's content takes.
+// Encoding is the form in which an answer is sent. It determines how many bytes the content takes up in the answer.
 type Encoding int
 
 // The encodings.
@@ -67,8 +67,8 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit returns the length n of the longest prefix of text that takes no more than most bytes in an answer, and the
-// number of bytes that it takes there (see maildir.Room). It measures in steps, so up to a tenth of most may remain
+// fit returns the length n of the longest prefix of text that takes up no more than most bytes in an answer, and the
+// size of that prefix in the answer (see maildir.Room). It measures in steps, so up to a tenth of most may remain
 // unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
 	step := most/256 + utf8.UTFMax // one byte of text takes up to 19 bytes in an answer
@@ -86,10 +86,10 @@ func (f Encoding) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// Size returns the number of bytes that v takes in an answer.
+// Size returns the number of bytes that v takes up in an answer.
 func (f Encoding) Size(v any) int { return f.ofJSON(Encode(v)) }
 
-// ofJSON returns the number of bytes that the given JSON takes in an answer.
+// ofJSON returns the number of bytes that the given JSON takes up in an answer.
 func (f Encoding) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
@@ -105,8 +105,8 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room returns the room for messages in an answer that also contains rest. The function shape must return a message as
-// it appears in the answer, but without its body and its marks.
+// Room returns the space available for messages in an answer that also contains rest. The function shape must return a
+// message as it appears in the answer, but without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
@@ -142,7 +142,7 @@ func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	}
 }
 
-// Add reserves room for one more item, and reports whether the item fits. If the item does not fit, the list must end
+// Add reserves space for one more item, and reports whether the item fits. If the item does not fit, the list must end
 // before it. A long list reserves memory. If no memory is available, no more items fit and Err returns the reason.
 func (l *Listing) Add(item any) bool {
 	size := l.form.Size(item) + l.form.ofJSON([]byte(","))
@@ -158,8 +158,8 @@ func (l *Listing) Add(item any) bool {
 // Err returns the error that ended the list. If the list ended only because the answer was full, Err returns nil.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many items, counted from the first, fit in an answer that also contains rest. The only error that it
-// returns is ErrUnavailable.
+// Fit returns how many of the first items fit in an answer that also contains rest. The only error that it returns is
+// ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -177,8 +177,8 @@ func (b Budget) Resource(v any) (text string, err error) {
 	return string(data), nil
 }
 
-// Blob returns the maximum number of a file's bytes that fit in a resource as base64, and reserves memory for them. The
-// only error that it returns is ErrUnavailable.
+// Blob returns the maximum number of bytes of a file that fit in a resource as base64, and reserves memory for them.
+// The only error that it returns is ErrUnavailable.
 func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 	return int64(b.bytes()) / 4 * 3, HoldOf(ctx).Reserve(ctx, b.reserved())
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // TestFit checks that the computed size of a text equals the size of its JSON, in every encoding. The prefix that fits
-// must end between two characters, and leave less than a tenth of the room unused. TestSizes in package mcp checks the
+// must end between two characters, and leave less than a tenth of the space unused. TestSizes in package mcp checks the
 // sizes on the wire.
 func TestFit(t *testing.T) {
 	for _, form := range []Encoding{InTool, InText, InResource} {
@@ -46,9 +46,9 @@ func free(m *Memory) int64 {
 	}
 }
 
-// TestMemory checks that callers never get more memory than there is, and that they are served in order. If a waiting
-// caller gives up, it must be the next one's turn. Bytes that are reserved again must not count twice, and reserved
-// bytes must be released only once.
+// TestMemory checks that callers never get more memory than is available, and that they are served in order. If a
+// waiting caller gives up, the next caller must be served. Bytes that are reserved again must not be counted twice, and
+// reserved bytes must be released only once.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	m := NewMemory(100)

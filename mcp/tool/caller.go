@@ -13,9 +13,9 @@ import (
 // same value as maildir.NoOwner.
 const NoUID = -2
 
-// Caller describes the caller of a tool. The server gets this information from the call's URL, from the token or the
-// connection's peer credentials, and from what a bridge says about itself. The server itself determines Auth, UID and
-// Here. It also determines Door, except for format.DoorCLI on the socket. The other fields are self-asserted.
+// Caller describes the caller of a tool. The server gets this information from the call's URL, from the token, from the
+// connection's peer credentials, and from the bridge. The server itself determines Auth, UID and Here. It also
+// determines Door, except for format.DoorCLI on the socket. The other fields are self-asserted.
 type Caller struct {
 	format.Origin
 	UID  int    `json:"uid"`            // OS user of the peer process on the Unix socket; otherwise NoUID
@@ -44,7 +44,8 @@ func (c Caller) ProjectKey() string {
 }
 
 // WorkDir returns the folder in which the caller works. This is the call's project or the caller's Project, whichever
-// is the first that is an absolute path, and otherwise WorkTree. If the folder is unknown, WorkDir returns "".
+// is the first absolute path. If neither is an absolute path, it is WorkTree. If the folder is unknown, WorkDir returns
+// "".
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {

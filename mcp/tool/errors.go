@@ -21,7 +21,7 @@ type Refusal struct {
 	Near  []string `json:"near"` // never nil
 }
 
-// InternalText is the only text that a client gets about an internal error.
+// InternalText is the only information that a client gets about an internal error.
 const InternalText = "Internal error: see the server's log."
 
 // Invalid returns a refusal for invalid arguments.
@@ -33,7 +33,7 @@ func Refused(kind error, format string, a ...any) error {
 }
 
 // Explain converts an error to text for the caller, using the toolset's wording. If the error is a fault, Explain logs
-// it and gives the caller only InternalText. The parameter what names the operation in the log.
+// it and gives the caller only InternalText. The argument what names the operation in the log.
 func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Memory limits how much memory all large answers of a server use together. Before a call reads the mail for its
-// answer, it reserves a share of the Memory. Calls get memory in the order in which they ask for it. A Memory is safe
-// for concurrent use.
+// answer, it reserves a share of the Memory. Calls are served in the order in which they request memory. A Memory is
+// safe for concurrent use.
 type Memory struct {
 	size int64
 	free *semaphore.Weighted
@@ -77,8 +77,8 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases everything that h holds if that is less than the given number of bytes, and reports whether it did so.
-// If requests kept memory while they waited for more, they could block one another.
+// drop releases all of h's memory if it is less than the given number of bytes, and reports whether it did so. If
+// requests kept memory while they waited for more, they could block one another.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

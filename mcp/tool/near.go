@@ -30,7 +30,7 @@ var alike = [][]string{
 }
 
 // meant returns the arguments that a caller probably meant by an unknown name. It considers only arguments that the
-// call does not pass. It returns up to three equally similar arguments, or nil if none is similar enough.
+// call does not pass. It returns up to three equally similar arguments, or nil if no argument is similar enough.
 func (a *args) meant(given string) (near []string) {
 	const least = 0.5 // half of the words must match
 	best := least
@@ -57,13 +57,13 @@ func (a *args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// telling contains words that determine the meaning of a name. A name with such a word never stands for an argument
-// without it. For example, "reply_to" is a message, not a recipient.
+// telling contains words that determine the meaning of a name. A name that contains such a word never means an argument
+// without this word. For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
 // likeness compares an unknown name with the name of an argument, and returns the share of their words that also occur
-// in the other name, from 0 to 1. Words in the same group of alike count as equal. However, if only one of the names
-// contains the word id or byte, they do not, because "message" does not mean message_id.
+// in the other name, from 0 to 1. Words in the same group of alike are treated as equal. However, if only one of the
+// names contains the word id or byte, words must match exactly, because "message" does not mean message_id.
 func likeness(given, name []string) float64 {
 	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }
 	if slices.ContainsFunc(telling, only) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestMeant checks that meant finds the argument with the same meaning as an unknown name, and none for a meaningless
+// TestMeant checks that meant finds the argument that an unknown name refers to, and returns nothing for a meaningless
 // name.
 func TestMeant(t *testing.T) {
 	t.Parallel()

@@ -18,12 +18,12 @@ import (
 //   - jsonschema describes it, and example appears in messages that refuse it;
 //   - default, min and max appear in the schema; most is a maximum that does not;
 //   - enum lists the values of a string, in lower case and separated by commas;
-//   - alias is a name that other programs use for it. The alias is not in the schema, and the schema does
-//     not require the argument, so a call with the alias is valid;
-//   - as says how to read it if its type does not determine that: see the constants.
+//   - alias is another name that other programs use for the argument. The alias is not in the schema, and the schema
+//     does not require the argument, so a call with the alias is valid;
+//   - as says how to read the argument if its type does not determine that: see the constants.
 //
-// If an argument is absent, its pointer stays nil. The fields of an embedded struct become arguments in the struct's
-// place. The function run is called only with valid arguments.
+// If an argument is absent, its pointer stays nil. The fields of an embedded struct become arguments in place of the
+// struct. The function run is called only with valid arguments.
 func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 	t.In = argsOf(reflect.TypeFor[R]())
 	t.Run = func(ctx context.Context, data json.RawMessage) (any, error) {
@@ -44,20 +44,20 @@ func Of[R any](t Tool, run func(ctx context.Context, r *R) (any, error)) Tool {
 const (
 	asCommas = "commas" // one string may contain several items of the list, separated by commas
 	asJoined = "joined" // the strings of a list are joined with commas into one string
-	asLimit  = "limit"  // page size: "all" and numbers above most mean most; 0 means the default if the minimum is 1
+	asLimit  = "limit"  // page size: "all" and numbers above most are replaced with most; 0 means the default if the minimum is 1
 	asCursor = "cursor" // the position given as next_cursor in an earlier answer
 	asLate   = "late"   // the tool itself refuses a call without this argument, after other checks, using Missing
 	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
-// Wait is how long a call waits. It is given in seconds and limited to LongestWait. If the call asked for more, Note
-// says so. Otherwise Note is "".
+// Wait says how long a call waits. The call passes a number of seconds, which is limited to LongestWait. If the call
+// asked for more, Note says so. Otherwise Note is "".
 type Wait struct {
 	For  time.Duration
 	Note string
 }
 
-// Missing returns the refusal for a call that lacks the named argument. R declares the tool's arguments.
+// Missing returns the refusal for a call that omits the named argument. R declares the tool's arguments.
 func Missing[R any](name string) error {
 	a := &args{in: argsOf(reflect.TypeFor[R]())}
 	return Invalid("%s", a.absent([]string{name}))
@@ -66,7 +66,7 @@ func Missing[R any](name string) error {
 // Arg is one argument of a tool.
 type Arg struct {
 	Name    string
-	Need    bool              // every call must pass it
+	Need    bool              // whether every call must pass the argument
 	schema  jsonschema.Schema // must not allow null
 	choices []string          // values of the enum
 	example string            // JSON that appears in refusals but not in the schema

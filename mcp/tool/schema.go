@@ -12,12 +12,12 @@ import (
 )
 
 // OutputSchema returns the schema of a tool's answer, inferred from a struct whose json tags name the fields. No field
-// is required, so that a Refusal also matches the schema: clients such as the TypeScript SDK check the structured
-// content of errors too. An anyOf of answer and refusal would be more precise. However, with such a schema, Codex and
-// mcporter do not show any fields to the model.
+// is required, so that a Refusal also matches the schema. This matters because clients such as the TypeScript SDK check
+// the structured content of errors too. An anyOf of answer and refusal would be more precise, but then Codex and
+// mcporter would not show any fields to the model.
 func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
-// stamps gives times the schema of a string.
+// stamps declares that times are strings in a schema.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
 func inferred(answer any) *jsonschema.Schema {
@@ -48,8 +48,8 @@ func simplify(s *jsonschema.Schema) {
 
 // published returns the output schema of each tool in the form that clients get: the result of OutputSchema without the
 // fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to its
-// model. Omitting these fields leaves more room in a listing for what models do read. If two tools have the same
-// answer, only the first one declares its fields.
+// model. Omitting these fields leaves more room in a listing for the text that models do read. If two tools have the
+// same answer, only the first one declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
 	for i, t := range tools {

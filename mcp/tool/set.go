@@ -46,7 +46,7 @@ type Config struct {
 	Store    *maildir.Store
 	Version  string
 	Log      *slog.Logger    // if nil, log lines are discarded
-	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil: never
+	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil means never
 	Budget   Budget          // maximum size of an answer
 
 	// Explain converts refusals to text for callers at a command line (format.DoorCLI). If it is nil, the toolset's own
@@ -57,7 +57,7 @@ type Config struct {
 
 // About describes a toolset.
 type About struct {
-	Name         string // the server's name, which clients show and which its log lines begin with
+	Name         string // name of the server, shown by clients and used as a prefix in the log
 	Title        string
 	Description  string
 	Instructions string        // keep short, because clients include them in the prompt
@@ -74,7 +74,7 @@ type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
-	people func(error) string // Config.Explain
+	people func(error) string // same as Config.Explain
 	budget Budget
 	server *mcp.Server
 }

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Tool is one tool: its declaration for clients and its code.
+// Tool is one tool: its declaration for clients, and the code that runs it.
 type Tool struct {
 	Name  string
 	About string // first when to use the tool, then what it does, in words that people search for
@@ -27,11 +27,11 @@ type Tool struct {
 }
 
 // Result is an answer whose text is not simply its value as JSON. The text must contain all facts that are in the
-// value, because some clients show only the text to the model and others only the value.
+// value, because some clients show the model only the text and others only the value.
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, for use if a contract prescribes the first one; "": none
+	Note  string // a second text, for use if a contract prescribes the first one; "" if there is none
 }
 
 // Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the
@@ -47,23 +47,23 @@ func Adds() mcp.ToolAnnotations {
 	return mcp.ToolAnnotations{DestructiveHint: jsonschema.Ptr(false), OpenWorldHint: jsonschema.Ptr(false)}
 }
 
-// Marks returns the hints of a tool for which a second call with the same arguments has no further effect.
+// Marks returns the hints of an idempotent tool: a second call with the same arguments has no further effect.
 func Marks() mcp.ToolAnnotations {
 	h := Adds()
 	h.IdempotentHint = true
 	return h
 }
 
-// Mails returns the hints of a tool that sends email. The parameter leaves says whether email may leave this machine.
-// Codex asks the user before it calls such a tool: see docs/tools.md, "Hints".
+// Mails returns the hints of a tool that sends email. The argument leaves says whether email may leave this machine. In
+// that case, Codex asks the user before it calls the tool: see docs/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves
 	return h
 }
 
-// Destroys returns the hints of a tool that destroys something that no agent can restore with a tool. Codex asks the
-// user before each call of such a tool, and refuses the call if there is no user to ask.
+// Destroys returns the hints of a tool that destroys something that agents cannot restore with another tool. Codex asks
+// the user before each call of such a tool, and refuses the call if there is no user to ask.
 func Destroys() mcp.ToolAnnotations {
 	h := Marks()
 	*h.DestructiveHint = true
@@ -103,7 +103,7 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes a tool's answer. If the answer exceeds the budget, it returns a refusal that says how to get a
+// answer serializes a tool's answer. If the answer exceeds the budget, answer returns a refusal that says how to get a
 // smaller answer.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)

@@ -15,8 +15,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// into reads each argument into its field. If an argument is absent, the field gets the default. The errors of all
-// arguments are joined in a.err, so that one refusal tells the caller everything that is wrong.
+// into reads each argument into its field. If an argument is absent, the field gets the default. All errors are joined
+// in a.err, so that one refusal tells the caller about every problem.
 func (a *args) into(ctx context.Context, request reflect.Value) {
 	for i := range a.in {
 		p := &a.in[i]
@@ -43,7 +43,7 @@ func (p *Arg) deflt() (f float64) {
 	return f
 }
 
-// read reads an argument that was given.
+// read reads an argument that the call passes.
 func (a *args) read(ctx context.Context, p *Arg, to reflect.Value) {
 	if to.Kind() == reflect.Pointer {
 		to.Set(reflect.New(to.Type().Elem()))
@@ -89,8 +89,8 @@ func (a *args) text(p *Arg) (s string) {
 	return choice
 }
 
-// names reads a list of strings. A single string counts as a list with one item or, with asCommas, as a comma-separated
-// list. A string that contains a JSON list counts as that list.
+// names reads a list of strings. A single string is treated as a list with one item or, with asCommas, as a
+// comma-separated list. A string that contains a JSON list is treated as that list.
 func (a *args) names(p *Arg) []string {
 	l, ok := stringList(a.raw[p.Name])
 	var s string
@@ -259,7 +259,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens a text from the caller so that it can be repeated in an answer.
+// Clip shortens text from the caller so that an answer can repeat it.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir"
 )
 
-// MaxWait is the maximum duration of a long poll, in seconds. It is this short because clients give up on a call after
-// about a minute.
+// MaxWait is the maximum duration of a long poll, in seconds. A longer wait would be useless, because clients give up
+// on a call after about a minute.
 const MaxWait = 50
 
 // MaxLongWait is the maximum duration, in seconds, of a long poll if the call asked for progress notifications.
@@ -18,7 +18,7 @@ type admissionKey struct{}
 
 // Admission says whether a call may wait for mail, and for how long.
 type Admission struct {
-	// Admit counts the call as waiting from now on. If it returns an error, the call must be refused with that error.
+	// Admit starts to count the call as waiting. If Admit returns an error, the call must be refused with that error.
 	Admit func() error
 	Long  bool // the call asked for progress notifications
 }

@@ -23,13 +23,13 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt at
-// once. Otherwise it runs the prompt when the thread is resumed. The server itself runs the command, because no process
-// of the client could: Codex has no hooks that keep running after their turn. The server does not queue a prompt for a
-// thread that no process has loaded. It also does not queue one for a thread of `codex exec`, which drops the queue
-// (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
-// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so it does not matter what
-// is on the server's PATH.
+// The command `codex queue` stores a prompt for a thread. If a process has loaded the thread, Codex runs the prompt
+// immediately. Otherwise it runs the prompt when the thread is resumed. The server itself runs the command, because
+// none of the client's processes could do so: Codex has no hooks that keep running after their turn. The server does
+// not queue a prompt for a thread that no process has loaded. It also does not queue one for a thread of `codex exec`,
+// which drops the queue (https://github.com/openai/codex/issues/41060). The process that has loaded a thread locks
+// $CODEX_HOME/thread-writer-locks/ID.lock. The server runs the executable of that process, so Codex need not be on the
+// server's PATH.
 
 const queueTime = 20 * time.Second // the command usually takes 0.4 s
 
@@ -200,7 +200,7 @@ func lockHolder(file string) (pid int, err error) {
 // the content of /proc/locks.
 func holderIn(locks, inode string) (pid int) {
 	for l := range strings.Lines(locks) {
-		f := strings.Fields(l) // 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+		f := strings.Fields(l) // such as: 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
 		if len(f) < 6 || f[1] != "FLOCK" || !strings.HasSuffix(f[5], inode) {
 			continue
 		}

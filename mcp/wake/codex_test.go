@@ -13,7 +13,7 @@ import (
 	"github.com/gobwas/ws/wsutil"
 )
 
-// TestIsExec checks that isExec recognizes `codex exec`, which drops whatever is queued for its thread.
+// TestIsExec checks that isExec recognizes `codex exec`, which drops everything that is queued for its thread.
 func TestIsExec(t *testing.T) {
 	for args, want := range map[string]bool{
 		"codex\x00exec\x00hello\x00": true, "codex\x00-c\x00a=b\x00exec\x00hello\x00": true, "/x/codex\x00e\x00hello\x00": true,

@@ -13,10 +13,11 @@ import (
 )
 
 // knock wakes the agent at a seat in the best available way. It returns an outcome, as defined in package seat, or ""
-// if there is nothing left to announce. If the agent could not be woken, the result why is an error with the reason.
+// if there is nothing left to announce. If the agent could not be woken, why gives the reason.
 //
-// For a session, knock does not record that the agent was notified, because the prompt begins a turn, and the client's
-// hook then reports all unread mail. For an agent without a session, Recheck records it before anything is typed.
+// For a session, knock does not record that the agent was notified. The prompt begins a turn, and the client's hook
+// then reports all unread mail. For an agent without a session, Recheck records the notification before anything is
+// typed.
 func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir.IdleSeat) (how string, why error) {
 	switch way := s.Way(); {
 	case way == seat.ByQueue:
@@ -43,8 +44,8 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 // findPane finds a seat's pane: the pane in which its session runs, or from which its agent called. If an agent has no
 // session and no such pane, findPane searches the given tmux session for a window with the agent's name
 // (format.NameOfWindow). There must be only one such window, and its program must be working in the project's code
-// base. findPane ignores panes in which a user is scrolling or whose input is shared. If there is no suitable pane, the
-// error says why.
+// base. findPane ignores panes in which a user is scrolling or that share their input. If there is no suitable pane,
+// the error says why.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {

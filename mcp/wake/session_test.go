@@ -17,7 +17,7 @@ import (
 	"mailtree/mcp/wake"
 )
 
-// sit begins a session of Bob in the given client.
+// sit begins a session for Bob in the given client.
 func (d *desk) sit(client string, v maildir.SessionEvent) maildir.SessionKey {
 	d.t.Helper()
 	v.SessionKey, v.Agent = maildir.SessionKey{Client: client, ID: "thread-1"}, "Bob"
@@ -75,8 +75,8 @@ func TestTypeForSession(t *testing.T) {
 	}
 }
 
-// TestNudge checks that an agent is woken again for the same messages if the user requests it, as long as the messages
-// are unread.
+// TestNudge checks that an agent is woken again for the same messages if the user requests it and the messages are
+// still unread.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -135,15 +135,15 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// TestQueueCodex checks that the notice is queued for a thread that a running Codex has loaded, and neither for other
-// threads nor for a thread of `codex exec`.
+// TestQueueCodex checks that the notice is queued for a thread that a running Codex has loaded. It must not be queued
+// for other threads, or for a thread of `codex exec`.
 func TestQueueCodex(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	home := t.TempDir()
 	locks := filepath.Join(home, "thread-writer-locks")
 	d.check(os.Mkdir(locks, 0o700))
-	queue := filepath.Join(d.repo, "queue") // python3 runs this file, because it is the program that holds the lock
+	queue := filepath.Join(d.repo, "queue") // python3 holds the lock, so the server runs python3 instead of Codex, with this script as the argument
 	d.check(os.WriteFile(queue, []byte(`import os, sys; print(os.environ["CODEX_HOME"], *sys.argv[1:], file=open("queued", "a"))`), 0o600))
 	hold := func(args ...string) maildir.SessionEvent {
 		t.Helper()

@@ -1,8 +1,8 @@
 // Package wake wakes idle agents that have mail. It is needed because MCP cannot start a turn for an idle agent. One
 // loop (this file) checks every agent whose mail or status has changed, and wakes the agent at its seats (seat.go). A
-// seat is a session of a client with hooks, or the tmux window of an agent that has no session and whose status is
-// ready. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail themselves are
-// not woken here (maildir.AwaitNews).
+// seat is a session of a client with hooks. For an agent that has no session and whose status is ready, it is the
+// agent's tmux window. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail
+// themselves are not woken here (maildir.AwaitNews).
 //
 // The notice does not contain any text from a sender, because the model would mistake text in a prompt for the user's
 // words. Waking an agent does not mark anything as read. If an agent cannot be woken, the server retries at increasing
@@ -24,7 +24,7 @@ import (
 )
 
 // Text returns the notice for an agent that reads its mail with the given tool. If the notice is typed into a shell by
-// mistake, it is an unknown command and does no harm.
+// mistake, the shell reports an unknown command, which does no harm.
 func Text(tool string) string { return "You have new mail. Read it with " + tool + "." }
 
 // Defaults for Config.
@@ -83,8 +83,8 @@ type Outcome struct {
 	Why     string `json:"why"`           // why the agent was not notified; "" if it was
 }
 
-// Pass checks every agent once, and calls told for each agent that had to be woken. It returns errors from the index,
-// or ctx's error.
+// Pass checks every agent once, and calls told for each agent that had to be woken. It returns any error from the
+// index, or ctx's error.
 func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	look, err := n.everybody(ctx)
 	if err != nil {
@@ -93,7 +93,8 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 	return n.pass(ctx, by, look, told)
 }
 
-// pass checks the agents in look that are due. It removes each of them from look, unless waking the agent has failed.
+// pass checks the agents in look that are due. It then removes each of them from look, unless waking the agent has
+// failed.
 func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
@@ -117,7 +118,7 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 }
 
 // Nudge checks one agent in a project once, and calls told for each of the agent's seats that had to be woken. It
-// returns errors from the index, or ctx's error.
+// returns any error from the index, or ctx's error.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
 	_, err := n.wake(ctx, by, whom{project, agent}, told)
 	return err
@@ -152,7 +153,7 @@ type whom struct{ project, agent string }
 // attempt records how often waking an agent has failed, and when to retry.
 type attempt struct {
 	tries int
-	at    time.Time // zero: now
+	at    time.Time // zero means now
 }
 
 func (a attempt) next(first time.Duration) attempt {
@@ -287,7 +288,7 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 }
 
 // notice returns the Text for an agent with the given program. The program shows which toolset has registered the
-// agent, and therefore which tool the agent reads its mail with.
+// agent, and therefore which tool the agent uses to read its mail.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

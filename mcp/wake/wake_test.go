@@ -117,7 +117,7 @@ func (d *desk) unread() int {
 
 const told = "Bob: "
 
-// TestNoticeNamesTool checks that the notice names the tool with which the agent reads its mail. This is a tool of the
+// TestNoticeNamesTool checks that the notice names the tool that the agent uses to read its mail. This is a tool of the
 // toolset that created the agent, or agentmail's tool if the agent has made a call from its pane.
 func TestNoticeNamesTool(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Activity is what a pane's program is doing, as its screen shows.
+// Activity describes what the program in a pane is doing, judging by its screen.
 type Activity string
 
 // The possible activities. Notices are typed into a pane only while its activity is Waiting.
@@ -18,15 +18,15 @@ const (
 	Working Activity = "shows that it is working"
 )
 
-// Screen is what an agent's client shows on its screen.
+// Screen describes the screen of an agent's client.
 type Screen struct {
 	Activity Activity
 	Typed    string // text in the prompt, up to the end of its first line
 }
 
-// A prompt begins with a marker and may be inside a box. In the mode in which Gemini CLI does not ask for approval, its
-// marker is a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list in which the selected
-// line begins with the marker and a number. While a client is working, it shows a hint near its prompt that says how to
+// A prompt begins with a marker and may be inside a box. If Gemini CLI runs without asking for approval, its marker is
+// a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list in which the selected line
+// begins with the marker and a number. While a client is working, it shows a hint near its prompt that says how to
 // interrupt it.
 var (
 	prompt  = lazy.Regexp(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
@@ -35,14 +35,14 @@ var (
 	shell   = lazy.Regexp(`[$#%>❯›]\s*$`)
 )
 
-// near is the number of lines above the prompt that are searched for the hint that the client is working.
+// near is the number of lines above the prompt in which ReadScreen looks for the hint that the client is working.
 const near = 8
 
 // ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). The parameter cursor is the
 // line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
-	at, asks := -1, false // at: index of the last line with a marker, because earlier output has markers too
+	at, asks := -1, false // at is the index of the last line with a marker; earlier output may contain markers too
 	for i, l := range lines {
 		if dialog := choice().MatchString(l.text()); dialog || prompt().MatchString(l.text()) {
 			at, asks = i, dialog
@@ -100,8 +100,9 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text in a prompt without the placeholder. A placeholder is dim, except for its first character if
-// the cursor is on that character. It may also follow a cursor that is on a space.
+// typed returns the text in a prompt without the placeholder. Placeholder text is dim, but if the cursor is on its
+// first character, that character is not. A cursor on a space at the beginning means that the rest of the line is a
+// placeholder.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {

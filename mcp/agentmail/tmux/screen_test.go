@@ -43,7 +43,7 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestCursorLine checks the interpretation of screens whose prompt is unknown.
+// TestCursorLine checks how screens with an unknown prompt are interpreted.
 func TestCursorLine(t *testing.T) {
 	for screen, want := range map[string]tmux.Activity{
 		"":                        tmux.Waiting,

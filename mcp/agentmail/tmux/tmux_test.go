@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes checks that Panes lists the panes of one session only, no matter how the windows are named.
+// TestPanes checks that Panes lists the panes of one session only, whatever the windows' names are.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)
@@ -85,8 +85,7 @@ func TestPanes(t *testing.T) {
 	}
 }
 
-// TestType checks that text arrives unchanged and as one line, even if it looks like the name of a key or an option of
-// tmux.
+// TestType checks that text arrives unchanged and as one line, even if it looks like a key name or a tmux option.
 func TestType(t *testing.T) {
 	t.Parallel()
 	w := tmuxtest.Start(t).Window("work", "alice", t.TempDir())
@@ -177,8 +176,9 @@ func TestNotSubmitted(t *testing.T) {
 	}
 }
 
-// TestSlowToShow checks that Type does not press Enter until a busy client shows the text, because clients treat text
-// and Enter that arrive together as a paste. The next call must submit the text that is still in the prompt.
+// TestSlowToShow checks that Type does not press Enter until a busy client shows the text. Otherwise, the client would
+// treat the text and Enter as a paste. If the first call fails, the next call must submit the text that is still in the
+// prompt.
 func TestSlowToShow(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

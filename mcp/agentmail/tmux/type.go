@@ -56,13 +56,15 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	return ReadScreen(captured, cursor), nil
 }
 
-// Type types the text into the pane unchanged, followed by Enter after a pause, and checks that the client has
-// submitted it. If the client has not, Type presses Enter once more. If an earlier call left the text in the prompt,
-// Type does not type it again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice
-// in a prompt is worse than returning late. Type returns ErrBusy or the same errors as Panes. If Type returns an error,
-// the text may nevertheless be in the prompt. Programs treat keystrokes that arrive together as a paste, and an Enter
-// among them as a line break (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not
-// press Enter until the screen shows the text.
+// Type types the text into the pane unchanged, pauses, and presses Enter. It then checks that the client has submitted
+// the text, and if necessary presses Enter once more. If an earlier call left the text in the prompt, Type does not
+// type it again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice in a prompt is
+// worse than returning late. Type returns ErrBusy or the same errors as Panes. Even if it returns an error, the text
+// may be in the prompt.
+//
+// Programs treat keystrokes that arrive together as a paste, and an Enter among them as a line break
+// (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press Enter until the
+// screen shows the text.
 func (s Session) Type(ctx context.Context, pane, text string, pause time.Duration) error {
 	if !paneID().MatchString(pane) {
 		return errors.New("there is no such tmux pane")
@@ -101,7 +103,8 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	return fmt.Errorf("%w: pressing Enter did not submit the notice, which is still in the prompt", ErrBusy)
 }
 
-// watch reads the screen repeatedly until wanted returns true or the time most has elapsed. It returns the last screen.
+// watch reads the screen repeatedly until wanted returns true or the duration most has elapsed. It returns the last
+// screen.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.screen(ctx, pane)
@@ -112,7 +115,8 @@ func (s Session) watch(ctx context.Context, pane string, most time.Duration, wan
 }
 
 // holds reports whether the prompt contains the text and nothing else. It also returns true if the screen shows only
-// part of the text because it is wrapped. If the prompt is unknown, the line may begin with something else.
+// part of the text because the text is wrapped. If the program's prompt is unknown, other characters may precede the
+// text.
 func (s Screen) holds(text string) bool {
 	text, typed := squeeze(text), squeeze(s.Typed)
 	return s.Activity == Typing && (strings.HasSuffix(typed, text) || strings.Contains(text, typed))
