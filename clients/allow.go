@@ -13,7 +13,7 @@ type permission struct {
 	list []string // the path of the list in the client's hooks file
 	key  edit.Key // used instead of item and list: a key to set in the entry
 
-	hinted bool // the client asks only about tools whose hints mark them as destructive: see docs/tools.md
+	hinted bool // the client asks only about tools whose hints mark them as destructive: see docs/reference/tools.md
 }
 
 // AsksFor reports whether the client's configuration files make the client ask the user before it calls mailtree's

@@ -12,7 +12,7 @@
 //	auth/       checks which domain vouches for a sender: SPF, DKIM, DMARC
 //	dns/        a domain's DNS records and key
 //
-// See docs/email.md, "The gateway".
+// See docs/reference/email.md, "The gateway".
 package gateway
 
 import (

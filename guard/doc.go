@@ -18,6 +18,6 @@
 //
 // The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing
 // commands that run no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports.
-// Installing the guard writes only to the hooks folder of the code repository (invariant I8). See docs/guard.md, "What
+// Installing the guard writes only to the hooks folder of the code repository (invariant I8). See docs/reference/guard.md, "What
 // it checks".
 package guard

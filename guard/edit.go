@@ -34,7 +34,7 @@ type Edit struct {
 
 // CheckEdit checks whether the agent may change the files. If it may not, deny says why. If it may, warn says what
 // the agent should know about the files. If no claim or hold applies, both are "". CheckEdit needs neither a server
-// nor Git. The same claims and holds apply as for a commit of the files. See docs/guard.md, "Before the edit".
+// nor Git. The same claims and holds apply as for a commit of the files. See docs/reference/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()

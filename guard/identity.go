@@ -20,7 +20,7 @@ type identity struct {
 // identify determines which agent is committing. AGENT_NAME takes precedence. Without it, identify tries the commit's
 // author, the name of the tmux window, and the name of the user at the terminal, and uses the first that is an agent
 // of the project. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only. In other hooks, identify asks
-// Git for the author. If the agents cannot be read, identify returns ErrUnavailable. See docs/guard.md, "Install".
+// Git for the author. If the agents cannot be read, identify returns ErrUnavailable. See docs/reference/guard.md, "Install".
 func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules in docs/tree.md, "Copies", to all files with the same message id. The
+// message is the result of applying the rules in docs/reference/tree.md, "Copies", to all files with the same message id. The
 // result depends only on the rows of these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
@@ -21,7 +21,7 @@ type message struct {
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived, later *file
-	read                       *file // the mark that records that the message was read: see docs/tree.md, "Marks"
+	read                       *file // the mark that records that the message was read: see docs/reference/tree.md, "Marks"
 }
 
 // derive applies the rules to all files with the same id. The files may be in any order.

@@ -154,7 +154,7 @@ func (l *observer) made(f *file, data []byte) *observation {
 	return lk
 }
 
-// parse extracts the values for the rows from the file's bytes. See docs/tree.md, "Problems".
+// parse extracts the values for the rows from the file's bytes. See docs/reference/tree.md, "Problems".
 func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	f := lk.file
 	switch f.kind {

@@ -76,7 +76,7 @@ func oldCopies(files []history.OldFile) []oldCopy {
 	return all
 }
 
-// wasRead returns the mark that records that the copy was read (docs/tree.md, "Marks"), or nil if there is none.
+// wasRead returns the mark that records that the copy was read (docs/reference/tree.md, "Marks"), or nil if there is none.
 func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:

@@ -13,7 +13,7 @@ import (
 )
 
 // Claim grants or renews leases on all the patterns, or on none of them. A conflict is a result, not an error. Claim
-// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/guard.md, "Making a
+// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/reference/guard.md, "Making a
 // claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent

@@ -20,7 +20,7 @@ type Copies struct {
 
 // CheckCopies compares the header and body of each inbox and outbox copy in a tree with the canonical file, ignoring
 // the parts that are allowed to differ. It skips invalid files, which are reported as problems. CheckCopies changes
-// nothing. It returns ctx's error and machine faults. See docs/tree.md, "Copies".
+// nothing. It returns ctx's error and machine faults. See docs/reference/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
 	canonical := map[string]*[sha256.Size]byte{} // digests by id; nil if the file is invalid

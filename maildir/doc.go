@@ -47,5 +47,5 @@
 //
 // # Invariants
 //
-// All code maintains the invariants I1 to I11. See docs/architecture.md, "Invariants".
+// All code maintains the invariants I1 to I11. See docs/explanation/architecture.md, "Invariants".
 package maildir

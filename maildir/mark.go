@@ -14,7 +14,7 @@ import (
 // SetRead marks a delivery as read or unread. If the delivery is already marked as read, its mark keeps the original
 // time. Marking a delivery as unread also unarchives it. SetRead returns the updated delivery. It returns ErrNotFound
 // if the agent does not exist or the message is not in its inbox, and ErrConflict if the delivery is acknowledged and
-// read is false. See docs/tools.md, "Reading".
+// read is false. See docs/reference/tools.md, "Reading".
 func (b *Box) SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	var err error
@@ -60,7 +60,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 
 // Acknowledge marks a delivery as acknowledged and read. Existing marks keep their original times. Acknowledge
 // returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message is not in its
-// inbox. See docs/tools.md, "Reading".
+// inbox. See docs/reference/tools.md, "Reading".
 func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "acknowledge", IDs: []string{id}}); err != nil {
@@ -71,7 +71,7 @@ func (b *Box) Acknowledge(ctx context.Context, id string) (*index.Delivery, erro
 
 // Archive marks a delivery as archived and read. Existing marks keep their original times. Inbox lists omit archived
 // deliveries. Archive returns the updated delivery. It returns ErrNotFound if the agent does not exist or the message
-// is not in its inbox. See docs/tree.md, "Marks".
+// is not in its inbox. See docs/reference/tree.md, "Marks".
 func (b *Box) Archive(ctx context.Context, id string) (*index.Delivery, error) {
 	id = b.p.mail.Store.Domains.IDNamed(id)
 	if err := b.mark(ctx, core.Marking{Verb: "archive", IDs: []string{id}}); err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Pop returns the oldest unread delivery and durably marks it as read. It returns nil if there is none. It never
 // returns the same delivery twice, not even to callers in different processes, because only one process can create the
-// mark. It returns ErrNotFound if the agent does not exist. See docs/tools.md, "Reading".
+// mark. It returns ErrNotFound if the agent does not exist. See docs/reference/tools.md, "Reading".
 func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 	return b.popWithin(ctx, nil)
 }
@@ -23,7 +23,7 @@ func (b *Box) Pop(ctx context.Context) (*index.Delivery, error) {
 // the wait ends. If ctx ends first, it returns ctx's error, and pops nothing unless a pop was already in progress. If
 // several callers wait for the same agent's mail, each delivery is returned to only one of them. The delivery
 // contains as much of its body as fits into room, or all of it if room is nil. It returns any error from Pop, w.Admit
-// or room.Reserve. See docs/tools.md, "Reading".
+// or room.Reserve. See docs/reference/tools.md, "Reading".
 func (b *Box) PopWait(ctx context.Context, w Waiting, room *index.Room) (d *index.Delivery, err error) {
 	if err := b.p.mail.NeedAgent(ctx, refusal.Agent, b.agent); err != nil {
 		return nil, err

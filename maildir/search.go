@@ -42,7 +42,7 @@ const maxQuery = 4096 // bytes
 // first page was read, even if mail arrives in the meantime. In a ranked search, new mail may shift the hits on later
 // pages. Search returns ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no
 // page returned. It returns ErrTooLarge for text that is longer than maxQuery, ErrNotFound for is:unread with an
-// unknown agent, and any error from FullID for a thread's id. No text can cause an SQL error. See docs/tools.md,
+// unknown agent, and any error from FullID for a thread's id. No text can cause an SQL error. See docs/reference/tools.md,
 // "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)

@@ -23,7 +23,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 // Reply sends a reply to the message with the given id, in the same thread. If the draft lacks recipients or a
 // subject, Reply derives them from that message. A reply that requests an acknowledgement also inherits high or urgent
 // importance from it. Reply returns any error from Send, and ErrNotFound if the message does not exist. See
-// docs/tools.md, "Sending".
+// docs/reference/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
 	if err := b.p.sender.MakeReply(ctx, id, o); err != nil {
@@ -65,7 +65,7 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 
 // NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the paths on
 // disk of the file and of the outbox folder. The draft has no text yet; moving the file into the outbox sends it.
-// NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/tree.md, "Sending by saving".
+// NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/reference/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
 	if _, err := b.p.sender.Resolve(ctx, o); err != nil {

@@ -75,7 +75,7 @@ func (s *stamping) take() []string {
 }
 
 // operation returns an operation that writes the time into some or all of the waiting marks. In the history, the
-// server is the operation's author, because no agent performs it. See docs/tree.md, "Marks".
+// server is the operation's author, because no agent performs it. See docs/reference/tree.md, "Marks".
 func (s *stamping) operation() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "stamp"}}
 	var marks []string

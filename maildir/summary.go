@@ -13,7 +13,7 @@ import (
 )
 
 // Summarize summarizes a thread. The result is deterministic, except for Text and Note if Config.Refine is set. It
-// returns ErrNotFound if there is no such thread. See docs/tools.md, "Summaries".
+// returns ErrNotFound if there is no such thread. See docs/reference/tools.md, "Summaries".
 func (p *Project) Summarize(ctx context.Context, thread string, examples bool) (*summary.Summary, error) {
 	s, messages, body, err := p.condense(ctx, thread, examples)
 	if err != nil || p.mail.Store.Refine == nil {

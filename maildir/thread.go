@@ -47,7 +47,7 @@ const threadPage = 1000
 
 // ThreadPage returns a page of a thread, oldest first. A thread consists of all messages with the thread's id as their
 // thread_id, and of the message with that id. The page ends when the room is full, or at Limit (default and maximum:
-// 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/tools.md,
+// 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/reference/tools.md,
 // "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
@@ -141,7 +141,7 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 }
 
 // Thread returns a whole thread, sorted as in ThreadPage. It returns ErrNotFound if there is no such thread. See
-// docs/tools.md, "Reading".
+// docs/reference/tools.md, "Reading".
 func (p *Project) Thread(ctx context.Context, id string, bodies bool) ([]index.MessageRow, error) {
 	rows, err := p.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: p.mail.Slug, Thread: id, Bodies: bodies})
 	if err == nil && len(rows) == 0 {

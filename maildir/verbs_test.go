@@ -194,7 +194,7 @@ func TestConcurrentSends(t *testing.T) {
 	}
 }
 
-// TestReply checks the recipients, the subject and the thread of replies. See docs/tools.md, "Sending".
+// TestReply checks the recipients, the subject and the thread of replies. See docs/reference/tools.md, "Sending".
 func TestReply(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob", "Cat")

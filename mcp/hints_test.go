@@ -11,11 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHints checks that the table in docs/tools.md, "Hints", lists every tool that changes something, with the hints
+// TestHints checks that the table in docs/reference/tools.md, "Hints", lists every tool that changes something, with the hints
 // that clients get. The server in this test has no store, so it cannot send email.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("../docs/tools.md")
+	doc, err := os.ReadFile("../docs/reference/tools.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package notify runs the user's NOTIFY_COMMAND when something blocks the user: a permission prompt of a client, or
 // urgent or important mail that needs the user's acknowledgement. maildir.Waits decides what blocks the user.
 //
-// See docs/page.md, "Notifications".
+// See docs/reference/page.md, "Notifications".
 package notify
 
 import (

@@ -210,10 +210,10 @@ func TestBrowserLooks(t *testing.T) {
 	if *pictures {
 		b.must("light", scheme("light"), chromedp.EmulateViewport(1440, 900))
 		b.visit("/thread/" + s.asked)
-		b.save("../docs/page-waiting.png")
+		b.save("../docs/pictures/page-waiting.png")
 		b.must("dark", scheme("dark"), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
 		b.visit("/")
-		b.save("../docs/page-narrow.png")
+		b.save("../docs/pictures/page-narrow.png")
 		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))
 	}
 	const lightness = `String(getComputedStyle(document.body).backgroundColor.match(/\d+/g).reduce((a, n) => a + +n, 0) > 384)`

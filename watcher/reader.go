@@ -11,7 +11,7 @@ import (
 
 // read drains an inotify instance into the queue until the instance is closed, then closes dead. If an error makes
 // the instance unusable, read first sends the error to dead. read does nothing else: if it had to wait for a disk or
-// a lock, the kernel's queue (16,384 events) could overflow in the meantime. See docs/speed.md, "Findings behind the
+// a lock, the kernel's queue (16,384 events) could overflow in the meantime. See docs/explanation/speed.md, "Findings behind the
 // design".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDeadlines checks the deadlines in docs/architecture.md, "From a save to the index", with a simulated clock.
+// TestDeadlines checks the deadlines in docs/explanation/architecture.md, "From a save to the index", with a simulated clock.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }

@@ -42,7 +42,7 @@ type Config struct {
 	Write time.Duration
 
 	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. The
-	// default is 150 ms. It may take 250 ms in total until a saved file is indexed: see docs/architecture.md, "From a
+	// default is 150 ms. It may take 250 ms in total until a saved file is indexed: see docs/explanation/architecture.md, "From a
 	// save to the index".
 	Longest time.Duration
 

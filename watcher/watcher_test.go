@@ -10,7 +10,7 @@ import (
 )
 
 // TestNestedNewFolders checks that the watcher finds 300 files in nested folders that are created at the same time.
-// With fsnotify alone, only 144 of the files were reported. See docs/speed.md, "Findings behind the design".
+// With fsnotify alone, only 144 of the files were reported. See docs/explanation/speed.md, "Findings behind the design".
 func TestNestedNewFolders(t *testing.T) {
 	t.Parallel()
 	w := start(t, nil)

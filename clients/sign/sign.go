@@ -7,7 +7,7 @@
 //	file.go   how a file is opened and read
 //
 // The model controls much of the text in these files, because it chooses what its tools print. Therefore this package
-// checks only which kind of entry the client has written, never the text inside an entry. See docs/hooks.md, "How a
+// checks only which kind of entry the client has written, never the text inside an entry. See docs/reference/hooks.md, "How a
 // turn ends".
 package sign
 

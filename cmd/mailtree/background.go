@@ -25,7 +25,7 @@ import (
 // The code in this file finds, starts and replaces the server of a store, through the store's socket.
 
 // patience is how long a command waits when another process holds the store's lock but does not listen on the socket.
-// See docs/clients.md, "Over stdio".
+// See docs/reference/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
 // dialServer connects to the store's server, but never starts one. If no server is running, the error wraps

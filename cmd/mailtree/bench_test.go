@@ -19,7 +19,7 @@ import (
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
 // indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark of the project, with one
-// go test command for each line of docs/speed.md. Each benchmark also prints a bound for comparison. -large adds the
+// go test command for each line of docs/explanation/speed.md. Each benchmark also prints a bound for comparison. -large adds the
 // cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run: see fixtures/bulk. The
 // stores need 20 GB, and it takes half an hour to create them. If other programs use the processor, only the ratios are
 // valid.

@@ -29,7 +29,7 @@ import (
 )
 
 // config contains the validated value of every setting. Flags override the environment, which overrides .env, which
-// overrides the defaults. See docs/settings.md, "Settings".
+// overrides the defaults. See docs/reference/settings.md, "Settings".
 type config struct {
 	settings []setting // the settings as given, for `mailtree config`
 	misspelt []string  // a sentence for each name in .env that seems to be a misspelled setting

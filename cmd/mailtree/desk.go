@@ -19,7 +19,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// Exit statuses. docs/commands.md, "Exit status", describes them for users.
+// Exit statuses. docs/reference/commands.md, "Exit status", describes them for users.
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong

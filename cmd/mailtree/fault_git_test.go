@@ -39,7 +39,7 @@ func TestFaultGit(t *testing.T) {
 		t.Errorf("flush: %v", err)
 	}
 	if back := p.movedBack(); back != "" {
-		notHere(t, "git reset removed commits that the server made while the reset was starting, see docs/durability.md: %s", back)
+		notHere(t, "git reset removed commits that the server made while the reset was starting, see docs/explanation/durability.md: %s", back)
 	}
 	d.check(l.ledger)
 	for _, v := range storetest.CheckHistory(t.Context(), p.dir, p.commits) {

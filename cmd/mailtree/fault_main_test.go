@@ -29,7 +29,7 @@ import (
 )
 
 // The fault tests run the program in its own process. They kill it, fill its disk, cut its power and interfere with
-// its files. See docs/faults.md, "Running the fault tests".
+// its files. See docs/explanation/faults.md, "Running the fault tests".
 
 var faults = flag.String("faults", "least", "how much the fault tests do: least (some tests, small counts), short (all tests, small counts) or long (full counts)")
 

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir"
 )
 
-// These tests check that the released program behaves as described in docs/tools.md, "postal".
+// These tests check that the released program behaves as described in docs/reference/tools.md, "postal".
 
 // post is the mail of one test, which is sent and received with postal's tools. Because postal shows the ids that
 // senders chose instead of the ids in the tree, the tests identify messages by their bodies, which are unique.

@@ -308,7 +308,7 @@ func (p *rebaser) work(ctx context.Context) {
 		p.git("fetch", "-q", "origin")
 		if p.git("rebase", "-q", "origin/main") {
 			p.rebases++
-		} else { // --abort would remove the server's commits from the branch, see docs/durability.md
+		} else { // --abort would remove the server's commits from the branch, see docs/explanation/durability.md
 			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
 			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 			p.resolve()

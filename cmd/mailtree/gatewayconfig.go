@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/address"
 )
 
-// gatewaySettings are the settings for mail to and from other domains. See docs/email.md, "The gateway".
+// gatewaySettings are the settings for mail to and from other domains. See docs/reference/email.md, "The gateway".
 func gatewaySettings() []setting {
 	return []setting{
 		{

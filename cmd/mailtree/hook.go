@@ -252,7 +252,7 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/guard.md.
+// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/reference/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {

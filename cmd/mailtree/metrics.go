@@ -21,7 +21,7 @@ import (
 )
 
 // metrics answers GET /metrics in the Prometheus text format. The answer contains the counters since the server's
-// start, and the same current state as /health. See docs/settings.md, "Metrics".
+// start, and the same current state as /health. See docs/reference/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage

@@ -26,7 +26,7 @@ func TestMonitoring(t *testing.T) {
 	for file, parse := range map[string]func([]byte, any) error{
 		"../../docs/monitoring/dashboard.json": json.Unmarshal,
 		"../../docs/monitoring/alerts.yaml":    yaml.Unmarshal,
-		"../../docs/settings.md":               nil,
+		"../../docs/reference/settings.md":     nil,
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

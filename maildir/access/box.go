@@ -27,7 +27,7 @@ type Box struct {
 }
 
 // Box opens a mailbox. It returns refusal.ErrNotFound if the mailbox does not exist, and ErrDenied if it does not
-// belong to the user. See docs/email.md, "Mailboxes and users".
+// belong to the user. See docs/reference/email.md, "Mailboxes and users".
 func (v *View) Box(ctx context.Context, name string) (*Box, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // A mailbox trusts mail from another domain if that domain vouches for the sender and the sender is on the mailbox's
 // list. The lists are stored in the store's trusted_senders.json, never in a tree, because a `git pull` could change
-// them there. See docs/email.md, "Trust".
+// them there. See docs/reference/email.md, "Trust".
 
 // maxTrustedSenders is the maximum number of senders that a mailbox may trust.
 const maxTrustedSenders = 1000

@@ -1,7 +1,7 @@
 // Package address formats and parses email addresses. A mailbox's address is its name at any of the store's domains. A
 // message's Message-ID is its id at the first domain.
 //
-// See docs/email.md, "Addresses". format/address.go defines the addresses in messages.
+// See docs/reference/email.md, "Addresses". format/address.go defines the addresses in messages.
 package address
 
 import (

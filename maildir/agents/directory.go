@@ -69,7 +69,7 @@ func marksMail(c history.Commit) bool {
 	return slices.Contains([]string{"read", "unread", "acknowledge", "archive", "pop", "delete"}, verb)
 }
 
-// activeFor is how long an agent counts as active after it was last seen. See docs/tools.md, "Agents".
+// activeFor is how long an agent counts as active after it was last seen. See docs/reference/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
 // List lists all agents, sorted by name. The rows do not include Program, Model, Task and LastActive.

@@ -59,7 +59,7 @@ type Registered struct {
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
 // same program, Register returns that agent instead, because the session's model is asking for its own name. Register
-// returns ErrInvalid and ErrUnavailable. See docs/tools.md, "Agents".
+// returns ErrInvalid and ErrUnavailable. See docs/reference/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -135,7 +135,7 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 
 // EnsureAgent creates an agent with exactly the given name. If the agent exists, EnsureAgent changes nothing. It
 // returns ErrInvalid for an invalid name, and ErrConflict if another agent's name differs only in case. See
-// docs/tools.md, "Agents".
+// docs/reference/tools.md, "Agents".
 func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) error {
 	return ag.ensure(ctx, name, r, name+" (on first use)", nil)
 }

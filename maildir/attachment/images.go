@@ -22,7 +22,7 @@ import (
 // Images specifies how to handle the images that a message's markdown includes by path or as data URIs. The message is
 // sent with copies of these images, and its markdown refers to the copies. The zero value uses the store's settings.
 //
-// See docs/tools.md, "Attachments and images".
+// See docs/reference/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
 	Embed     ImagePolicy // "": the store's policy

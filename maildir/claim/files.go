@@ -32,7 +32,7 @@ const maxClaimFiles = 100_000
 //
 // Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
 // error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases it
-// may have missed some claims. See docs/tree.md, "A claim" and "Problems".
+// may have missed some claims. See docs/reference/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -214,7 +214,7 @@ type Blocked struct {
 // Blocking returns the claims of other agents that block the change, earliest first. These are live exclusive claims
 // that cover one of its paths. If the agent itself has an earlier live exclusive claim on a path, later claims do not
 // block changes to that path. Only a user can have written such a later claim, because the server does not grant a
-// claim that conflicts with an existing one. See docs/tree.md, "A claim".
+// claim that conflicts with an existing one. See docs/reference/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {
@@ -238,7 +238,7 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does. Among overlapping claims, the earliest is the valid one. See docs/tree.md, "A
+// byAge orders claims as the index does. Among overlapping claims, the earliest is the valid one. See docs/reference/tree.md, "A
 // claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))

@@ -16,7 +16,7 @@ import (
 // Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless its first
 // elements exist only at the top. Normalizer accepts several patterns in one text, paths in the style of another
 // system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as a
-// pattern. See docs/guard.md, "Making a claim".
+// pattern. See docs/reference/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown

@@ -75,7 +75,7 @@ const maxListed = 1000
 
 // Conflicts lists, for each requested pattern, other agents' live claims that conflict with it. more is the number of
 // conflicts beyond maxListed. If users wrote claims that conflict with each other, the earliest comes first, because
-// only the earliest is valid. Call Conflicts only within Look. See docs/guard.md, "Making a claim".
+// only the earliest is valid. Call Conflicts only within Look. See docs/reference/guard.md, "Making a claim".
 func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	agent := l.number(r.Agent)
 	for _, pat := range r.Patterns {

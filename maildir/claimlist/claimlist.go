@@ -1,6 +1,6 @@
 // Package claimlist computes the next version of the list of claims that machines share. It does not read files, the
 // index or the clock, and it writes nothing. Package peers reads the list, calls Next, pushes the result, and updates
-// the claim files. See docs/sync.md, "Claims".
+// the claim files. See docs/reference/sync.md, "Claims".
 package claimlist
 
 import (

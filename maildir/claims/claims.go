@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// These are limits for claims. See docs/guard.md, "Making a claim".
+// These are limits for claims. See docs/reference/guard.md, "Making a claim".
 const (
 	defaultTTL = time.Hour
 	MinTTL     = time.Minute
@@ -291,7 +291,7 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 }
 
 // Sweep returns the operation that removes the files of claims that ended at least a week ago. A file is kept if it
-// contains a newer claim that is not in the index yet. See docs/tree.md, "A claim".
+// contains a newer claim that is not in the index yet. See docs/reference/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
 	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {

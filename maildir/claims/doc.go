@@ -1,5 +1,5 @@
 // Package claims manages a project's claims. The claim files determine which agent has claimed which path. Package
-// claim contains the rules, and this package reads and writes the files. See docs/guard.md, "Making a claim".
+// claim contains the rules, and this package reads and writes the files. See docs/reference/guard.md, "Making a claim".
 //
 //	claims.go  grant, release, list, sweep
 //	done.go    the claims in an operation to undo

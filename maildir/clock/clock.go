@@ -1,5 +1,5 @@
 // Package clock assigns ids and times to messages. Ids and times stay in order even if the machine's clock stops or is
-// set back. See docs/settings.md, "The clock".
+// set back. See docs/reference/settings.md, "The clock".
 package clock
 
 import (

@@ -18,5 +18,5 @@
 //
 // An agent belongs to the machine that created it. The agent's profile identifies that machine by its key id. If
 // machines share the mail of a project, programs act only as agents of their own machine. A user's agent is the same
-// agent on all machines. See docs/sync.md, "Names".
+// agent on all machines. See docs/reference/sync.md, "Names".
 package core

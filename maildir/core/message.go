@@ -16,7 +16,7 @@ import (
 )
 
 // PlanMessage plans the files of a message in this project: the canonical file, the outbox copy, the inbox copies and
-// the attachments. See docs/tree.md, "Copies".
+// the attachments. See docs/reference/tree.md, "Copies".
 func (c *Mail) PlanMessage(g *writer.Group, tx *writer.Tx, m *format.Message, files []attachment.File) error {
 	var err error
 	if m.ID, m.Created, err = c.Store.Clock.Stamp(); err != nil {

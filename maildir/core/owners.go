@@ -92,7 +92,7 @@ func (c *Mail) OwnerOf(agent string) (int, error) {
 }
 
 // DefaultProject is the slug of the project for requests that specify no project. That project has no human key. See
-// docs/tools.md, "postal".
+// docs/reference/tools.md, "postal".
 const DefaultProject = "default"
 
 // PlanAgent plans a new agent with the given profile, which belongs to the OS user uid (see SetOwner). PlanAgent adds

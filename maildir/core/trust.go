@@ -40,7 +40,7 @@ func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	return v.Auth, true
 }
 
-// Trust returns the trust level of a copy in an agent's inbox, based only on the copy's content. See docs/email.md,
+// Trust returns the trust level of a copy in an agent's inbox, based only on the copy's content. See docs/reference/email.md,
 // "Trust".
 func (c *Mail) Trust(m *format.Message, agent string) string {
 	auth, sealed := c.Store.VerifiedHere(m)

@@ -16,7 +16,7 @@
 // The same applies to operations that withdraw or restore a message (Carrier.Change).
 //
 // Only the server that sends a message writes Items. A copy that comes from another machine, from Git or from a user is
-// not carried to other projects. See docs/durability.md, "Mail between projects".
+// not carried to other projects. See docs/explanation/durability.md, "Mail between projects".
 //
 //	item.go     the files of the Items
 //	carrier.go  makes another project agree with the sender's tree; operations that remove or restore a message

@@ -3,5 +3,5 @@
 // later. It also identifies repositories, to find clones (Finder).
 //
 // The map is the file "folders" in the store. It describes only this machine, is never shared, and may be edited while
-// a server is running. See docs/settings.md, "Projects".
+// a server is running. See docs/reference/settings.md, "Projects".
 package folders

@@ -49,7 +49,7 @@ const (
 	maxNoted = 500
 )
 
-const header = "# Folders on this machine that mean a project. See docs/settings.md, \"Projects\". The lines that begin with \"link\" are\n" +
+const header = "# Folders on this machine that mean a project. See docs/reference/settings.md, \"Projects\". The lines that begin with \"link\" are\n" +
 	"# from you; the program writes the others by itself.\n"
 
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +

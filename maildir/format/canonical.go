@@ -15,7 +15,7 @@ import (
 // in UTC, and exactly one line ending after the body. It removes a byte order mark and CRLF line endings, which would
 // make the file invalid. Unknown keys are moved to the end. Canonical returns three kinds of files unchanged: sealed
 // files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other systems.
-// The error is a *tree.FormatError. See docs/tree.md, "A message".
+// The error is a *tree.FormatError. See docs/reference/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
 		_, err := ParseMessage(id, data)

@@ -6,7 +6,7 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Claim is the content of a claim file: an agent's lease on a path pattern. See docs/tree.md, "A claim".
+// Claim is the content of a claim file: an agent's lease on a path pattern. See docs/reference/tree.md, "A claim".
 type Claim struct {
 	Pattern   string    `json:"path"` // a path or glob relative to the code repository's root
 	Agent     string    `json:"agent"`
@@ -17,7 +17,7 @@ type Claim struct {
 }
 
 // Lease is a claim in the list of claims that machines share. Expires is zero, because each machine measures Length
-// with its own clock. See docs/sync.md, "Claims".
+// with its own clock. See docs/reference/sync.md, "Claims".
 type Lease struct {
 	Claim
 	Length  time.Duration // whole seconds

@@ -14,7 +14,7 @@ import (
 )
 
 // The header of a file in an outbox may be YAML or TOML. Mail from other systems has TOML headers; the server reads
-// such mail in place and never rewrites it. See docs/tree.md, "Mail from other systems".
+// such mail in place and never rewrites it. See docs/reference/tree.md, "Mail from other systems".
 
 // foreignLimits contains the limits for YAML and TOML headers, which are the same as for a JSON header.
 var foreignLimits = foreign.Limits{Bytes: MaxHeader, Depth: maxDepth}

@@ -8,7 +8,7 @@
 //   - ParseAddress parses a message's sender and recipients: agents, and email addresses at other domains.
 //   - CheckName and ValidID check names and ids.
 //
-// docs/tree.md describes the same format for users.
+// docs/reference/tree.md describes the same format for users.
 package format
 
 import (
@@ -23,7 +23,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Kind is the kind of a file in the tree. It depends only on the path. See docs/tree.md, "The tree of a project".
+// Kind is the kind of a file in the tree. It depends only on the path. See docs/reference/tree.md, "The tree of a project".
 type Kind uint8
 
 // The kinds of files. KindIgnored files, such as hidden files, editor swap files, .git and .mailtree, are not part of
@@ -75,7 +75,7 @@ type Place struct {
 	Bad   string // why the path is invalid (stem is not an id, folder is not an agent's name); "" if it is valid
 }
 
-// ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/tree.md, "A
+// ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/reference/tree.md, "A
 // message".
 func ValidID(id string) bool { return len(id) <= 128 && PlainName(id) }
 
@@ -94,7 +94,7 @@ func PlainName(s string) bool {
 }
 
 // Ignored reports whether a file with the given name is not part of the tree, because it is a hidden file, an
-// editor's backup file, or a swap file. See docs/tree.md, "The tree of a project".
+// editor's backup file, or a swap file. See docs/reference/tree.md, "The tree of a project".
 func Ignored(base string) bool {
 	return base == "" || base[0] == '.' || strings.HasSuffix(base, "~") || strings.HasSuffix(base, ".swp") ||
 		strings.HasSuffix(base, ".swx") || base == "4913" || (base[0] == '#' && strings.HasSuffix(base, "#"))
@@ -102,7 +102,7 @@ func Ignored(base string) bool {
 
 // Locate returns the place of the file at p, a slash-separated path relative to the tree's root. The place depends
 // only on the first two or three elements of the path and on the file name. The folders in between may have any name
-// that is not ignored. See docs/tree.md, "The tree of a project".
+// that is not ignored. See docs/reference/tree.md, "The tree of a project".
 func Locate(p string) Place {
 	for e := range strings.SplitSeq(p, "/") {
 		if Ignored(e) {

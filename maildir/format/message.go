@@ -23,7 +23,7 @@ const (
 	Urgent = "urgent"
 )
 
-// Limits for a message. See docs/tree.md, "A message".
+// Limits for a message. See docs/reference/tree.md, "A message".
 const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
@@ -109,7 +109,7 @@ const (
 	apart                    // not written together with the other keys
 )
 
-// fields lists all keys of a message, in the order in which they appear in a file. See docs/tree.md, "A message".
+// fields lists all keys of a message, in the order in which they appear in a file. See docs/reference/tree.md, "A message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
 	{"thread_id", func(m *Message) any { return &m.ThreadID }, given},
@@ -165,7 +165,7 @@ func (m *Message) Recipients() []string {
 }
 
 // KindFor returns "to", "cc" or "bcc", depending on how the message was addressed to the agent. It returns "to" if
-// the header does not list the agent. See docs/tree.md, "A message".
+// the header does not list the agent. See docs/reference/tree.md, "A message".
 func (m *Message) KindFor(agent string) string {
 	switch {
 	case slices.Contains(m.To, agent):
@@ -185,7 +185,7 @@ const (
 
 // ParseMessage parses the message file with the given id as its name. The error is a *tree.FormatError; such a file
 // is reported as a problem. ParseMessage never guesses what an invalid file means. It checks every limit except the
-// file's size. See docs/tree.md, "A message" and "Mail from other systems".
+// file's size. See docs/reference/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)
@@ -306,7 +306,7 @@ func (m *Message) checkAddresses(o *object) error {
 	return nil
 }
 
-// SubjectOf returns the subject for a message that has none. See docs/tree.md, "A message".
+// SubjectOf returns the subject for a message that has none. See docs/reference/tree.md, "A message".
 func SubjectOf(body string) string { return cmp.Or(markdown.FirstHeading(body), "(no subject)") }
 
 // MaxThread is the maximum length of a thread id in bytes.
@@ -388,7 +388,7 @@ func message(header []byte, body string) []byte {
 	return slices.Concat([]byte(fenceOpen+"\n"), header, []byte("\n"+fenceClose+"\n\n"+body+"\n"))
 }
 
-// timeLayout is RFC 3339 in UTC with microseconds. See docs/tree.md, "A message".
+// timeLayout is RFC 3339 in UTC with microseconds. See docs/reference/tree.md, "A message".
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
 // FormatTime returns t in the format that every file and answer uses.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ValidName reports whether name is a valid agent name. See docs/tree.md, "An agent".
+// ValidName reports whether name is a valid agent name. See docs/reference/tree.md, "An agent".
 func ValidName(name string) bool { return CheckName(name) == "" }
 
 // CheckName returns what is wrong with an agent's name, or "" if the name is valid.
@@ -30,7 +30,7 @@ func CheckName(name string) string {
 }
 
 // NameOfWindow returns the name of a tmux window without spaces. Except for case, this is the name of the window's
-// agent. NameOfWindow returns "" if the result is not a valid agent name. See docs/agentmail.md, "Who is who".
+// agent. NameOfWindow returns "" if the result is not a valid agent name. See docs/reference/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {

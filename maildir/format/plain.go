@@ -16,7 +16,7 @@ import (
 // are supported: lists, quoted strings and, between --- lines, comment lines.
 //
 // A fault reports the line and the key. It never quotes a value, because the value may be a bcc recipient (Invariant
-// I7). See docs/tree.md, "Sending by saving".
+// I7). See docs/reference/tree.md, "Sending by saving".
 
 // draftKey returns the standard spelling of a key in a draft. Keys may also be written as in an email
 // ("In-Reply-To"), and ack_required may be written as "ack". draftKey returns an unknown key unchanged.

@@ -9,7 +9,7 @@ import (
 )
 
 // Profile is the content of agents/<Name>/profile.json. The server writes it once, and users may edit it. See
-// docs/tree.md, "An agent".
+// docs/reference/tree.md, "An agent".
 type Profile struct {
 	Name      string    `json:"name"`
 	Program   string    `json:"program"`
@@ -59,7 +59,7 @@ func FormatProfile(p Profile) []byte {
 	return append(b, '\n')
 }
 
-// Values of an agent's presence. See docs/agentmail.md, "Presence".
+// Values of an agent's presence. See docs/reference/agentmail.md, "Presence".
 const (
 	Ready   = "ready"
 	Work    = "work"

@@ -12,11 +12,11 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// TestSchema checks that docs/message.schema.json describes exactly the known keys. It must accept the headers that
+// TestSchema checks that docs/reference/message.schema.json describes exactly the known keys. It must accept the headers that
 // FormatMessage writes, and refuse a few mistakes that ParseMessage also refuses.
 func TestSchema(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../docs/message.schema.json")
+	data, err := os.ReadFile("../../docs/reference/message.schema.json")
 	if err != nil {
 		t.Fatal(err)
 	}

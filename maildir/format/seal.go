@@ -15,7 +15,7 @@ import (
 //
 // in the last line of the header. The signature covers the SHA-256 of the file without the seal. The index contains
 // this digest, so a seal can be checked without opening the file. The key id consists of the first 16 hex digits of
-// the public key's SHA-256. See docs/tree.md, "Seals".
+// the public key's SHA-256. See docs/reference/tree.md, "Seals".
 
 const sealContext = "mailtree seal 2\n"
 

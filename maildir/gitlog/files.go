@@ -16,7 +16,7 @@ const maxBlob = 256 << 20 // maximum size, in bytes, of a file that is committed
 var errChanging = errors.New("the file is changing while the server reads it")
 
 // syncAll makes the files at paths below dir, and all folders above them, durable. On Linux, it calls syncfs once,
-// which also reports write-back errors (docs/durability.md, "Why it is done this way").
+// which also reports write-back errors (docs/explanation/durability.md, "Why it is done this way").
 func syncAll(dir string, paths ...string) error {
 	t, err := tree.Open(dir, 0)
 	if err != nil {

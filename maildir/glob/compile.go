@@ -38,7 +38,7 @@ var (
 // It maps one character to one character (simple folding): ä matches Ä, but ß does not match ss. As in Git, a class
 // includes the other cases of its characters before it is negated: [A-M] matches a, and [^a] does not match A.
 //
-// See docs/tree.md, "A claim".
+// See docs/reference/tree.md, "A claim".
 func Compile(p string, fold bool) (*Pattern, error) {
 	switch {
 	case p == "":

@@ -83,7 +83,7 @@ type span struct{ lo, hi rune }
 const star rune = -1
 
 // Overlaps reports whether any path matches both patterns. Both must be compiled with the same fold. The number of
-// steps is at most the product of the patterns' lengths with all braces expanded. See docs/tree.md, "A claim".
+// steps is at most the product of the patterns' lengths with all braces expanded. See docs/reference/tree.md, "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -103,7 +103,7 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 
 // Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
 // relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path may contain
-// invalid UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/tree.md, "A
+// invalid UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/reference/tree.md, "A
 // claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {

@@ -20,7 +20,7 @@ type Log interface {
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second (see
-	// docs/durability.md, "What git log shows"). If done is not nil, it is called once the operations have been
+	// docs/explanation/durability.md, "What git log shows"). If done is not nil, it is called once the operations have been
 	// committed. The function done must not call methods of the Log. After calling Record, the caller must not change
 	// ops or any data that they refer to.
 	Record(ops []writer.Op, done func())
@@ -32,7 +32,7 @@ type Log interface {
 
 	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
 	// or remove the file. If the error wraps ErrUnavailable, the server must not change the files. See
-	// docs/durability.md, "What the server leaves alone".
+	// docs/explanation/durability.md, "What the server leaves alone".
 	Preserve(ctx context.Context, paths []string) error
 
 	// Authored returns up to n of the agent's commits, newest first. It examines only the newest commits.

@@ -1,6 +1,6 @@
 // Package hold decides whether a hold stops an agent. A hold is a user's request that an agent change no more files.
 // The guard and the clients' hooks then refuse the agent's commits and edits. A hold is only advisory, because neither
-// of them sees the changes that shell commands make. See docs/guard.md, "Holding an agent".
+// of them sees the changes that shell commands make. See docs/reference/guard.md, "Holding an agent".
 //
 // This package reads the file of a hold directly, so the guard needs neither a server nor the index. Package holds
 // writes the file.

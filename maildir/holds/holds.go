@@ -1,5 +1,5 @@
 // Package holds creates, ends and lists the holds of a project's agents. Package hold decides when a hold stops an
-// agent. See docs/guard.md, "Holding an agent".
+// agent. See docs/reference/guard.md, "Holding an agent".
 package holds
 
 import (

@@ -12,5 +12,5 @@
 // everything that the command receives. Package maildir supplies the other facts: the owner of a mailbox, the feed of
 // changes, and whether a message is trusted.
 //
-// See docs/email.md, "Hooks".
+// See docs/reference/email.md, "Hooks".
 package hook

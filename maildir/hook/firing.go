@@ -103,7 +103,7 @@ const Gone = "the hook was deleted"
 type Copy struct {
 	Message *format.Message
 	Sealed  bool // sealed by this store's own server
-	Trusted bool // trusted as defined in docs/email.md, "Trust"
+	Trusted bool // trusted as defined in docs/reference/email.md, "Trust"
 }
 
 // WhyNot returns the reason why a firing's hook does not run for the copy, or "" if it runs. It uses the message's date

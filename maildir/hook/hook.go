@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check is like CheckDraft, for a hook that has a name. See docs/email.md, "Wording of refusals".
+// check is like CheckDraft, for a hook that has a name. See docs/reference/email.md, "Wording of refusals".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:

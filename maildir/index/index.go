@@ -19,7 +19,7 @@ const AllProblems = -1
 // Index answers queries about the trees. Package indexer implements it. An Index covers all projects of a store. The
 // project parameter is always a slug.
 //
-// The index is a function of the tree (docs/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
+// The index is a function of the tree (docs/explanation/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
 // they read the content from the files. All methods are safe for concurrent use. A missing row is not an error: the
 // result is nil. Database errors are returned unchanged, because they are faults, not answers.
 type Index interface {

@@ -9,5 +9,5 @@
 // A server opens a Ring, which verifies the seals of messages. The command line reads and changes trusted_keys, even
 // while a server is running. The Ring reads the changed file at the next verification.
 //
-// See docs/tree.md, "Seals". format/seal.go defines what a seal is and what it covers.
+// See docs/reference/tree.md, "Seals". format/seal.go defines what a seal is and what it covers.
 package keys

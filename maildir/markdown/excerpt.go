@@ -13,7 +13,7 @@ import (
 // the first nonblank line unchanged. The result is a single line of up to 200 runes without markup, or "" for a blank
 // body.
 //
-// See docs/tree.md, "A message".
+// See docs/reference/tree.md, "A message".
 func FirstHeading(body string) string {
 	body, _ = beginning(body, headingLimit)
 	first, heading := "", ""

@@ -1,5 +1,5 @@
 // Package merge determines the result for each file when the mail of two machines is merged. It does not read or write
-// files. Its input is each file's state in the last common commit and on each side. See docs/sync.md, "Merge rules".
+// files. Its input is each file's state in the last common commit and on each side. See docs/reference/sync.md, "Merge rules".
 package merge
 
 import (

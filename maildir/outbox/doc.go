@@ -4,5 +4,5 @@
 // for SettleTime. The operation that sends the file also removes it, so a file is never partly sent, and never sent
 // without being removed. The message's key is derived from the file's bytes, so an editor that saves the same text
 // again does not cause a second message. A file that cannot be sent stays in the outbox, and Postmaster sends the
-// reason to the file's author. See docs/tree.md, "Sending by saving".
+// reason to the file's author. See docs/reference/tree.md, "Sending by saving".
 package outbox

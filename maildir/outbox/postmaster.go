@@ -124,7 +124,7 @@ func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 }
 
 // tellOfEdit notifies an agent, once for each message, that editing the copy in its inbox has no effect. See
-// docs/tree.md, "Copies".
+// docs/reference/tree.md, "Copies".
 func (o *Outbox) tellOfEdit(ctx context.Context, path string) error {
 	at := format.Locate(path)
 	m, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, at.ID, index.WithoutBody, nil)

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See docs/tree.md,
+// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See docs/reference/tree.md,
 // "Sending by saving".
 const SettleTime = 2 * time.Second
 

@@ -5,7 +5,7 @@
 // state changes. When the item has ended, the queue moves the file to the folder "ended".
 //
 // Each file is signed (package signed), and files without this store's signature are ignored. The folder is in a
-// working tree, so a `git pull` could add such a file (I8). See docs/email.md, "The gateway".
+// working tree, so a `git pull` could add such a file (I8). See docs/reference/email.md, "The gateway".
 package outgoing
 
 import (

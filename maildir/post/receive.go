@@ -59,7 +59,7 @@ const (
 //
 // The error for a mailbox is ErrNotFound if the mailbox does not exist, and ErrUnavailable if it cannot accept the
 // email now. For a mailbox without room, this is refusal.MailboxFull. If something else is at an attachment's path,
-// the error is ErrConflict for all mailboxes. See docs/tree.md, "Mail from other domains".
+// the error is ErrConflict for all mailboxes. See docs/reference/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {

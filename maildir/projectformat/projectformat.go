@@ -1,6 +1,6 @@
 // Package projectformat handles the formats of projects. The file project.json says which format a project has, and
 // each machine that shares the project publishes the highest format that it supports, next to its key. A program does
-// not use a project whose format it does not support. See docs/tree.md, "Versions of the format".
+// not use a project whose format it does not support. See docs/reference/tree.md, "Versions of the format".
 package projectformat
 
 import (

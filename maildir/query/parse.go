@@ -20,7 +20,7 @@ var errSyntax = errors.New("syntax")
 
 // Parse parses a query. If quotes, parentheses or operators are unbalanced, it reads all words as plain text. It
 // returns ErrInvalid if the text is empty, contains no letter or digit, or contains an invalid filter. Ages, as in
-// after:2d, count from now. See docs/tools.md, "Search".
+// after:2d, count from now. See docs/reference/tools.md, "Search".
 func Parse(text string, now time.Time) (Query, error) {
 	all, l := tokens(text)
 	if len(all) == 0 {

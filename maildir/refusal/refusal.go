@@ -15,7 +15,7 @@ package refusal
 import "errors"
 
 // These are the kinds of refusals. Every refusal has exactly one kind, which errors.Is finds. Code returns the name
-// that clients get (docs/tools.md, "Refusals").
+// that clients get (docs/reference/tools.md, "Refusals").
 var (
 	ErrNotFound    = errors.New("not found")
 	ErrExist       = errors.New("already exists")
@@ -120,7 +120,7 @@ func Hint(err error) string {
 }
 
 // Code returns the name that clients get for err's kind: not_found, exists, invalid, conflict, denied, too_large or
-// unavailable. It returns "internal" for other errors and "" for nil. See docs/tools.md, "Refusals".
+// unavailable. It returns "internal" for other errors and "" for nil. See docs/reference/tools.md, "Refusals".
 func Code(err error) string {
 	if err == nil {
 		return ""

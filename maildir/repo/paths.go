@@ -28,7 +28,7 @@ type Place struct {
 // use the same project. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path
 // without the links, because Git and most programs report that path. If the main repository is bare, the container of
 // the bare layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the
-// path. It returns an error only for a machine fault. See docs/settings.md, "Projects".
+// path. It returns an error only for a machine fault. See docs/reference/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil

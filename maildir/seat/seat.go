@@ -2,7 +2,7 @@
 // without a session. For each of these seats, it also records which messages were announced and when, and the last
 // attempt to wake the agent. This is run-time state, kept in memory and in .mailtree/sessions, with one file for each
 // seat. If it is lost, a session may become another agent, and agents get notices about their mail again. See
-// docs/hooks.md, and docs/agentmail.md, "Waking an agent in tmux".
+// docs/reference/hooks.md, and docs/reference/agentmail.md, "Waking an agent in tmux".
 //
 //	seat.go     Seat, and Read, which needs no server
 //	book.go     Book: the seats of a project

@@ -59,7 +59,7 @@ func (s *Seat) Be(is State) {
 }
 
 // stuck is how long a turn without events is still considered to be in progress. This is only a fallback: if a turn
-// does not end normally, the client usually reports that in one of the ways listed in docs/hooks.md.
+// does not end normally, the client usually reports that in one of the ways listed in docs/reference/hooks.md.
 const stuck = 5 * time.Minute
 
 // Idle reports whether the session is waiting for a prompt.

@@ -55,7 +55,7 @@ type Variants struct {
 }
 
 // MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It protects an
-// absent reader from a flood of messages. See docs/tools.md, "postal".
+// absent reader from a flood of messages. See docs/reference/tools.md, "postal".
 const MailboxDepth = 10_000
 
 // MaxFanout is the default limit, in bytes, on the total size of a message's inbox copies: the size of its file times

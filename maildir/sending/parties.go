@@ -108,7 +108,7 @@ func (s *Sender) refuseOutside(ctx context.Context, guest bool, kept *badRecipie
 }
 
 // UnknownSender is the From address of mail from another domain whose real sender is unknown. The server does not
-// send mail to this address. See docs/tree.md, "Mail from other domains".
+// send mail to this address. See docs/reference/tree.md, "Mail from other domains".
 const UnknownSender = "unknown-sender@invalid"
 
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for an unknown sender. " +

@@ -34,7 +34,7 @@ func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
 // It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
 // It returns ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other content. It returns ErrUnavailable
 // if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft. These conditions do not
-// matter if the message was already delivered with the same key. See docs/tools.md, "Sending".
+// matter if the message was already delivered with the same key. See docs/reference/tools.md, "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)
 	if err != nil {
@@ -247,7 +247,7 @@ func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, 
 
 // sentBefore looks for a message from the same sender to the same recipients with the same key. It returns that message
 // if the content is the same, ErrConflict if the content differs, and nil if there is no such message. See
-// docs/tools.md, "Sending".
+// docs/reference/tools.md, "Sending".
 func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Message, error) {
 	rows, err := s.mail.Store.Index.Keyed(ctx, s.mail.Slug, m.From, m.Key)
 	if err != nil {

@@ -8,5 +8,5 @@
 //	README.md             explains the files to users
 //	projects/<slug>/repo  a project's working tree
 //
-// See docs/tree.md, "The store". The packages maildir, keys and hook describe the other files in the folder.
+// See docs/reference/tree.md, "The store". The packages maildir, keys and hook describe the other files in the folder.
 package storedir

@@ -37,7 +37,7 @@ func isDead(pid string) bool {
 
 // Take creates the store's folder (0700) if it is missing, and takes its lock. It returns ErrConflict, with the PID,
 // if another process holds the lock. It returns ErrUnavailable if the folder cannot be used or if a newer version has
-// written the store (CheckFormat). See docs/tree.md, "The store".
+// written the store (CheckFormat). See docs/reference/tree.md, "The store".
 func Take(root string) (*Lock, error) {
 	if entries, err := os.ReadDir(root); err == nil && len(entries) > 0 && !slices.ContainsFunc(entries, isStoreFile) {
 		return nil, &refusal.Error{
@@ -180,7 +180,7 @@ func MoveIndex(root string) error {
 	return err
 }
 
-// SocketPath returns the path of the Unix socket of the process that owns the store at root. See docs/tree.md, "The
+// SocketPath returns the path of the Unix socket of the process that owns the store at root. See docs/reference/tree.md, "The
 // store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 

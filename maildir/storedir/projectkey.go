@@ -19,7 +19,7 @@ import (
 )
 
 // Scope determines which project a path inside a Git working tree belongs to. The server, the commands and the guard
-// must all use the same Scope. Except for Home, the zero value is the documented default. See docs/settings.md,
+// must all use the same Scope. Except for Home, the zero value is the documented default. See docs/reference/settings.md,
 // "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
@@ -78,7 +78,7 @@ func NewResolver(root string, scope Scope) *Resolver {
 	}
 }
 
-// Rule is the reason why a path refers to a project. See docs/settings.md, "Projects".
+// Rule is the reason why a path refers to a project. See docs/reference/settings.md, "Projects".
 type Rule int
 
 // These are the rules. The first one that matches applies.

@@ -16,7 +16,7 @@ import (
 
 // Only the code in this file and in change_*.go (one for each operating system) changes the tree. A change is staged
 // below TmpDir, made durable, and moved into place with one rename, so a reader sees either the old file or the new
-// file. See docs/durability.md, "How one operation is written".
+// file. See docs/explanation/durability.md, "How one operation is written".
 
 // TmpDir is the folder in the tree where files are staged. Git does not track it, and it is on the same file system
 // as the tree.

@@ -57,7 +57,7 @@ func faultOfErrno(no syscall.Errno) Fault {
 }
 
 // FormatError says why a file in the tree is invalid. Such an error is stored as a row in the problems table. See
-// docs/tree.md, "Problems".
+// docs/reference/tree.md, "Problems".
 type FormatError struct {
 	Line   int // line in the file, starting at 1; 0 if the error concerns no particular line
 	Reason string

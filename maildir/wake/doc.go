@@ -5,7 +5,7 @@
 // the agent is ready, once for each message.
 //
 // Some clients wait to be woken (AwaitNews). The server wakes the others (IdleSeats). All of this is run-time state
-// (package seat). See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// (package seat). See docs/reference/hooks.md, "Waking", and docs/reference/agentmail.md, "Waking an agent in tmux".
 //
 //	sessions.go    the agent of a session, and the session's state
 //	waking.go      which agents to wake now

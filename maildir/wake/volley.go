@@ -11,7 +11,7 @@ import (
 // Two agents that keep thanking each other would never stop, because each message wakes the other agent. Therefore,
 // if two agents have exchanged at least mostVolley messages in one thread within volleyTime, and no other agent is
 // involved, a message wakes an agent only once it is volleyRest old. Nothing is lost, and other mail wakes the agent
-// immediately. See docs/hooks.md, "Waking".
+// immediately. See docs/reference/hooks.md, "Waking".
 const (
 	mostVolley = 30
 	volleyTime = time.Hour

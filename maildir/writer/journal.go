@@ -27,7 +27,7 @@ import (
 // The journal records what a group is about to do. The record is durable before the group's first rename, and is kept
 // until the group's operations have been committed. After a crash, recovery uses the journal to either complete or
 // drop each operation. It passes the completed operations, which may not have been committed yet, to the history
-// again (invariants I3 and I6; docs/durability.md, "Three notes that the server reads at startup").
+// again (invariants I3 and I6; docs/explanation/durability.md, "Three notes that the server reads at startup").
 //
 // Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for
 // each operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk.

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See docs/durability.md,
+// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See docs/explanation/durability.md,
 // "Three notes that the server reads at startup".
 
 // recoverTree finishes or drops the operations that a crash interrupted. Afterwards, each operation in the journal is

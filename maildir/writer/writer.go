@@ -14,7 +14,7 @@
 // operation is complete or absent after a crash.
 //
 // A Writer does not depend on mailboxes. It calls the owner of its tree, which is a project, through the interface
-// Owner. docs/durability.md, "How one operation is written", describes all steps.
+// Owner. docs/explanation/durability.md, "How one operation is written", describes all steps.
 package writer
 
 import (

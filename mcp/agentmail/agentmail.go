@@ -6,7 +6,7 @@
 // project's agents. Callers and recipients are registered as ordinary agents when they first appear in a call. Their
 // mail is therefore stored in the same tree as all other mail. The package defines the tools' names, result types and
 // wording, the size limit and the ignore list. Rules shared with other toolsets are in other packages. See
-// docs/agentmail.md.
+// docs/reference/agentmail.md.
 package agentmail
 
 import (

@@ -22,7 +22,7 @@ type who struct {
 
 // caller identifies the caller. The name comes from the connection or, if the connection has none, from the tmux
 // window. If there is no name, or if it is not a valid agent name, caller returns ErrInvalid. If tmux does not respond,
-// it returns ErrUnavailable. See docs/agentmail.md, "Who is who".
+// it returns ErrUnavailable. See docs/reference/agentmail.md, "Who is who".
 func caller(ctx context.Context) (*who, error) {
 	c := tool.CallerOf(ctx)
 	w := &who{name: c.Agent}

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxMessage is the maximum size of a message in bytes. See docs/agentmail.md.
+// maxMessage is the maximum size of a message in bytes. See docs/reference/agentmail.md.
 const maxMessage = 64 << 10
 
 type sentShape struct {

@@ -6,7 +6,7 @@ import (
 )
 
 // words contains the wording of the tools' refusals. Programs written for agentmail depend on the exact text of one
-// refusal. See docs/agentmail.md.
+// refusal. See docs/reference/agentmail.md.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Recipients: "recipient",

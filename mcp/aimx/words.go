@@ -13,7 +13,7 @@ const denied = "EACCES not authorized"
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
 // words contains the wording of the tools' refusals. Programs written for aimx depend on the exact text of many
-// refusals. See docs/email.md, "Wording of refusals".
+// refusals. See docs/reference/email.md, "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Message:     "id",

@@ -2,7 +2,7 @@
 //
 // It defines the names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals.
 // It contains no rules: a handler decodes the arguments, calls one verb of maildir and converts the result. See
-// docs/tools.md.
+// docs/reference/tools.md.
 //
 // Package tool documents the guarantees that every toolset makes about its answers. This toolset also guarantees that:
 //
@@ -80,7 +80,7 @@ func New(cfg tool.Config) *Toolset {
 	return t
 }
 
-// tools returns the tools in the order of docs/tools.md. The SDK sorts them by name when it lists them.
+// tools returns the tools in the order of docs/reference/tools.md. The SDK sorts them by name when it lists them.
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
 		t.createAgent(), t.whois(), t.listAgents(), t.checkMyMessages(), t.sendMessage(), t.replyMessage(), t.acknowledgeMessage(),

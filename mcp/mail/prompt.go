@@ -34,7 +34,7 @@ type promptArgument struct {
 	absent      string // replaces the argument in the text if the user omits it; "" if the argument is required
 }
 
-// prompts lists the prompts in the order of docs/tools.md.
+// prompts lists the prompts in the order of docs/reference/tools.md.
 var prompts = []prompt{
 	{
 		name:  "mail",

@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The URI templates in docs/tools.md, "Resources". Only the skill has a fixed URI (skill.go). The method listRecent
+// The URI templates in docs/reference/tools.md, "Resources". Only the skill has a fixed URI (skill.go). The method listRecent
 // lists other resources.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"

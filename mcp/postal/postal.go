@@ -3,7 +3,7 @@
 //
 // The tool check_mail returns each message once, oldest first. If a message is sent again with the same msg_id, it is
 // delivered only once. An agent is created when a call first mentions it. Its mail is stored in the same tree as all
-// other mail. The package contains the tools' names, result types and wording, but no rules. See docs/tools.md,
+// other mail. The package contains the tools' names, result types and wording, but no rules. See docs/reference/tools.md,
 // "postal".
 package postal
 
@@ -67,7 +67,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 }
 
 // Plain converts structured content to the values that postal's own functions return: an id, a message with three
-// fields, or null. See docs/tools.md, "postal".
+// fields, or null. See docs/reference/tools.md, "postal".
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {

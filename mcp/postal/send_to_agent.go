@@ -54,7 +54,7 @@ const maxKey = 256
 
 // shownID returns the id that postal shows for a message. This is the sender's msg_id if there is one, and otherwise
 // the server's own id. For mail from another domain, it is also the server's own id, because the server itself has set
-// the key. See docs/tools.md, "Sending".
+// the key. See docs/reference/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key

@@ -7,7 +7,7 @@
 //
 // A path in a socket address can be about a hundred bytes long. On Linux, longer paths work too: the package replaces
 // the path of the folder with a file descriptor. On other systems, Listen returns an error that says what to do. See
-// docs/clients.md, "The socket, and other users".
+// docs/reference/clients.md, "The socket, and other users".
 package socket
 
 import (

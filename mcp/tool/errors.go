@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Refusal is the structured part of a tool error. See docs/tools.md, "Refusals".
+// Refusal is the structured part of a tool error. See docs/reference/tools.md, "Refusals".
 type Refusal struct {
 	Error string   `json:"error"` // a sentence, or the text that the toolset's contract prescribes
 	Code  string   `json:"code"`

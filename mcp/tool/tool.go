@@ -55,7 +55,7 @@ func Marks() mcp.ToolAnnotations {
 }
 
 // Mails returns the hints of a tool that sends email. The argument leaves says whether email may leave this machine. In
-// that case, Codex asks the user before it calls the tool: see docs/tools.md, "Hints".
+// that case, Codex asks the user before it calls the tool: see docs/reference/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves

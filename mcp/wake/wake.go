@@ -6,7 +6,7 @@
 //
 // The notice does not contain any text from a sender, because the model would mistake text in a prompt for the user's
 // words. Waking an agent does not mark anything as read. If an agent cannot be woken, the server retries at increasing
-// intervals. See docs/hooks.md, "Waking", and docs/agentmail.md, "Waking an agent in tmux".
+// intervals. See docs/reference/hooks.md, "Waking", and docs/reference/agentmail.md, "Waking an agent in tmux".
 package wake
 
 import (

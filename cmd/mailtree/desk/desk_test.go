@@ -101,7 +101,7 @@ func (w *world) message(id, head, body string, ago time.Duration) Message {
 	return m
 }
 
-// newWorld returns a world with the mail shown in the section "The screen" of docs/commands.md.
+// newWorld returns a world with the mail shown in the section "The screen" of docs/reference/commands.md.
 func newWorld() *world {
 	w := &world{due: make(chan time.Time), now: time.Date(2026, 11, 28, 19, 0, 0, 0, time.UTC)}
 	stripe := w.row("stripe", "AmberFox", "May I rotate the Stripe key now?", "needs acknowledgement", time.Hour, "stripe-1")
