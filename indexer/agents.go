@@ -12,12 +12,12 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns of an agent. The time of the last activity is the newest time among the agent's
-// inception, sent messages, marks and claims.
+// agentColumns are the columns that describe an agent. Its last activity is the latest of its inception, sent messages,
+// marks and claims.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the end of a query, from FROM onward, that selects the newest message that an agent has sent.
+// lastSent is the part of a query from FROM onward. It selects the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
@@ -35,7 +35,7 @@ func (x *Index) agents(ctx context.Context, columns, text string, args ...any) (
 		var hold string
 		err := scan(&r.Name, &r.HasProfile, &r.Program, &r.Model, &r.Task, instant{&r.Inception}, &r.Machine, &r.Status, &hold,
 			&r.Total, &r.Unread, &r.Archived, &r.Sent, instant{&r.LastActive}, &r.LastSubject)
-		if h, bad := format.ParseHold([]byte(hold)); hold != "" && bad == nil { // setHold wrote the text
+		if h, bad := format.ParseHold([]byte(hold)); hold != "" && bad == nil { // the column contains what setHold wrote
 			r.Hold = &h
 		}
 		return err

@@ -28,7 +28,7 @@ type letter struct {
 	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
 	urgent  bool
-	asks    bool   // whether the message requests an acknowledgement
+	asks    bool   // whether the message requests an acknowledgment
 	words   string // the message's facets
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // TestBox checks that copies are listed by name in descending order, regardless of their time. Invalid files, and a
-// second copy with the same id, must not be listed and must not use up space on a page.
+// second copy with the same id, must not be listed and must not take up room on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

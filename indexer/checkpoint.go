@@ -25,8 +25,8 @@ type checkpoints struct {
 	running sync.WaitGroup
 }
 
-// checkpoint counts ingested files, and starts a checkpoint in the background after enough of them. The caller must
-// hold x.write. Close waits for the checkpoint.
+// checkpoint counts ingested files, and starts a checkpoint in the background once there are enough of them. The caller
+// must hold x.write. Close waits for the checkpoint.
 func (x *Index) checkpoint(files int) {
 	if x.wal.files += files + transactionFiles; x.wal.files < checkpointFiles || x.reads == x.writes ||
 		!x.wal.busy.CompareAndSwap(false, true) {

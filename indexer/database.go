@@ -31,7 +31,7 @@ const edition = 27
 var schemaVersion = edition<<24 | int(crc32.ChecksumIEEE([]byte(strings.Join(format.Keys(), " "))))>>8
 
 // The sizes of SQLite's page caches in KiB, for the writer and for each reader, and the number of readers. There are
-// only a few readers, because a reader keeps several copies of an 8 MiB body in memory, outside Go's memory limit.
+// only a few readers, because a reader may keep several copies of an 8 MiB body in memory, outside Go's memory limit.
 const (
 	writeCache = 32 << 10
 	readCache  = 6 << 10

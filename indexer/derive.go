@@ -68,7 +68,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first assigns the role to f if no earlier file has it. Otherwise, it reports f as a problem.
+// first gives f the role if no earlier file has it. Otherwise, it reports f as a problem.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

@@ -16,13 +16,13 @@
 //	folders     fol 7, pid 1, path "agents/BlueLake/inbox/2025/10/23" ("." is the tree itself),
 //	            files 12 (number of its files), messages 0 (number of messages whose content is in one of them)
 //	files       pid 1, name "msg_….md", fol 7, kind 6 (format.Kind), aid 3 (the agent that exists
-//	            because of the file; 0: none), stamp (a hash of its state; even: reread the file), hash
-//	            (half a SHA-256; NULL if the index ignores the content), valid 1, bad 0 (1: the file itself
+//	            because of the file, or 0), stamp (a hash of its state; if even, reread the file), hash
+//	            (half a SHA-256; NULL if the index ignores the content), valid 1, bad 0 (1 if the file itself
 //	            has a problem), at NULL (a mark's time, µs), fact "cc" (inbox: kind of the delivery;
 //	            outbox: the bcc names)
 //	agents      aid 3, pid 1, name "BlueLake", files 29 (the agent exists as long as it has files), total 20, unread
 //	            4, archived 2 (of the total), sent 9, profile 1, program, model, task, inception (µs),
-//	            machine "1f2e…", status "work", hold "{…}" (the hold's file as the server writes it; "": none)
+//	            machine "1f2e…", status "work", hold "{…}" (the hold's file as the server writes it, or "")
 //	messages    row 4066…, pid 1, id "msg_…", thread "TKT-123", sender "GreenCastle", tos "BlueLake
 //	            Ann", ccs "", created (µs), importance "high", ack 1, in_reply_to, message_id, key, auth, door, rest
 //	            (the other header keys, as JSON), digest, fol 4 (the folder of the file with its
@@ -31,7 +31,7 @@
 //	search      FTS5 over the subject, body and facets of messages; facets (rowid.go) make project,
 //	            sender, recipient, importance and thread part of one full-text query
 //	deliveries  box 3 (the agent's inbox; -3: its outbox), row 4066…, fol 7 (the folder of the
-//	            copy), fact as in files, urgent 1, asks 0 (1: to acknowledge it), read 1,
+//	            copy), fact as in files, urgent 1, asks 0 (1 if an acknowledgment is requested), read 1,
 //	            read_at (µs or NULL), ack 0, ack_at NULL, archived 0
 //	claims      pid 1, path "claims/….json", pattern "app/api/*.py", agent, exclusive 1, reason,
 //	            created, expires (µs), released 0, released_at NULL
@@ -45,8 +45,8 @@
 // contains bcc recipients. The tables messages and search never contain them.
 //
 // The cost of a send depends on the number of database pages that it writes, not on the number of bytes. The three
-// files of a message have the same name, so their rows in the table files are on one page, and pages are small. If
-// files disappear from a folder, the index notices only that the folder's count is too high. To find out which files
+// files of a message have the same name, so their rows in the table files are on one page. Pages are small (newPages).
+// If files disappear from a folder, the index notices only that the folder's count is too high. To find out which files
 // are gone, it scans all of the project's rows in files.
 //
 // # Invalid and other files

@@ -29,9 +29,9 @@ func receivedPart(by, where string) string {
 		" ORDER BY row DESC LIMIT ?4 + 0)"
 }
 
-// owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of
-// these agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents of other projects,
-// and identifies them by address. Their copies c are in their own projects.
+// owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of these
+// agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents in other projects, and
+// identifies them by address. Their copies c are in their own projects.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
@@ -44,7 +44,7 @@ const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM
 // ownOfCopy is an SQL condition: message m is the original of message c, in the sender's project.
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
-// sentText lists the newest messages that an agent sent without requesting an acknowledgement.
+// sentText lists the newest messages that an agent sent without requesting an acknowledgment.
 const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 

@@ -12,11 +12,11 @@ import (
 	"mailtree/maildir/format"
 )
 
-// table is a table of the canonical dump. Its query returns the project, the key and the row as JSON, ordered by
+// table is a table in the canonical dump. Its query returns the project, the key and the row as JSON, ordered by
 // project and key.
 type table struct{ name, query string }
 
-// dumped lists the tables of the dump. The queries omit row numbers, stamps, positions in the feed and the times at
+// dumped lists the tables in the dump. The queries omit row numbers, stamps, positions in the feed and the times at
 // which files were read. A stray is a delivery whose agent or message is missing. A correct index has no strays.
 var dumped = []table{
 	{"project", "SELECT p.slug, '', json_array('project', p.slug) FROM projects p"},
@@ -56,8 +56,8 @@ func kindName() string {
 }
 
 // Dump writes the content of the index as one JSON array per line, with the table's name first. Equal trees always
-// produce equal bytes, regardless of how the trees were created. Dump reads one state of the index and does not block
-// writers.
+// produce equal bytes, regardless of how the trees were created. Dump reads a consistent snapshot of the index and does
+// not block writers.
 func (x *Index) Dump(ctx context.Context, w io.Writer) error {
 	b := bufio.NewWriter(w)
 	for text, err := range x.lines(ctx) {
@@ -108,9 +108,9 @@ func (t *table) lines(ctx context.Context, conn *sql.Conn, yield func(string, er
 	return true, rows.Err()
 }
 
-// snapshot returns a connection that sees one state of the index until the caller calls done.
+// snapshot returns a connection that sees an unchanging state of the index until the caller calls done.
 func (x *Index) snapshot(ctx context.Context) (conn *sql.Conn, done func(), err error) {
-	if x.reads == x.writes { // an index being built has one connection
+	if x.reads == x.writes { // an index that is being built has only one connection
 		x.write.Lock()
 		return x.w.conn, x.write.Unlock, nil
 	}

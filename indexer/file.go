@@ -19,13 +19,13 @@ type file struct {
 	fol    int64 // number of the file's folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // id of a message, copy or mark; "" for other files, or if the path is not valid
+	id     string    // id of the message, copy or mark; empty for other files or if the path is invalid
 	stamp  int64     // see stampOf
 	hash   []byte    // digest of the content; nil if the index ignores the content
 	valid  bool      // whether the index uses the file
-	at     time.Time // the time in a mark; zero: none
-	fact   string    // inbox: to, cc or bcc; outbox: the bcc names, separated by spaces
-	reason string    // the problem, or "" if there is none; "known" if the file was loaded from a row with a problem
+	at     time.Time // the time in a mark; zero if there is none
+	fact   string    // in an inbox: to, cc or bcc; in an outbox: the bcc names, separated by spaces
+	reason string    // the problem; empty if there is none; "known" if the file was loaded from a row with a problem
 	line   int
 }
 
@@ -47,7 +47,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the file's state when it was read. The argument at is a time before the read, in Unix nanoseconds.
+// read records the state of the file when it was read. The argument at is a time before the read, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }
@@ -55,7 +55,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file's content has not changed since it was read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether f and g, two observations of the same path, are equivalent for the index.
+// says reports whether f and g, two observations of the same path, mean the same to the index.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false
@@ -63,7 +63,7 @@ func (f *file) says(g *file) bool {
 	if f.hash != nil || g.hash != nil {
 		return bytes.Equal(f.hash, g.hash)
 	}
-	return f.stamp|1 == g.stamp|1 // ignores the bit that says whether the state proves the content
+	return f.stamp|1 == g.stamp|1 // ignores the bit that says whether the stamp proves that the content is unchanged
 }
 
 // hasContent reports whether the index uses the content of files of kind k.

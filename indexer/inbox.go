@@ -77,7 +77,7 @@ func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string
 	return deliveries(ctx, x, slug, agent, text, x.pid(slug), agent, string(list))
 }
 
-// awaitingText lists the messages that are waiting for an acknowledgement. Both halves of the query use a partial
+// awaitingText lists the messages that are waiting for an acknowledgment. Both halves of the query use a partial
 // index, so the cost depends on the number of waiting messages, not on the total number of messages. The query reads
 // the table messages only for the rows on the page, and for copies in other projects.
 const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns + " FROM (" +
@@ -89,7 +89,7 @@ const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns 
 	" AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = m.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
-// Awaiting lists the messages that are waiting for an acknowledgement: see index.Index.
+// Awaiting lists the messages that are waiting for an acknowledgment: see index.Index.
 func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Delivery, error) {
 	before := q.Before
 	if before <= 0 {

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Path string           // the database file; Open creates it if it is missing
 	Log  *slog.Logger     // nil: discarded
-	Now  func() time.Time // nil: time.Now; used only for the times of changes and file stamps
+	Now  func() time.Time // provides the times of changes and file stamps; nil means time.Now
 
 	// Existing makes Open fail if the file is missing, damaged or from another version. In that case, the file stays
 	// unchanged.
@@ -150,7 +150,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	x.write.Lock()
 	defer x.write.Unlock()
 	if p := x.project(slug); p != nil {
-		if p.tree != tree { // p.tree is closed, because opening the project failed after the first Attach
+		if p.tree != tree { // p.tree was closed, because opening the project failed after the first Attach
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			x.projects[slug] = &project{p.pid, slug, tree}
@@ -294,14 +294,14 @@ func readError(err error) error {
 	return fmt.Errorf("read the index: %w", err)
 }
 
-// view is a reader whose queries all see one state of the index.
+// view is a reader whose queries all see the same state of the index.
 type view struct {
 	tx    *sql.Tx
 	stmts map[string]*sql.Stmt
 }
 
-// view starts a view for queries with these texts. The caller must close the view. The queries are prepared before
-// the view takes a connection, because a caller that holds a connection must not wait for a second one.
+// view starts a view for the given queries. The caller must close the view. The queries are prepared before the view
+// takes a connection, because a caller that holds a connection must not wait for a second one.
 func (x *Index) view(ctx context.Context, texts ...string) (*view, error) {
 	v := &view{stmts: map[string]*sql.Stmt{}}
 	for _, text := range texts {

@@ -51,7 +51,7 @@ type batch struct {
 	loaded map[string]bool         // ids of the messages whose files are all in known
 	seen   map[string]*observation // all observations, by path
 	order  []*observation          // the observations that differ from known, in the order they were made
-	stats  []*observation          // the observations of files with the same content but a different stamp
+	stats  []*observation          // the observations of files whose stamp changed but whose content did not
 	// unreadable contains the paths that the batch could not examine because of a machine fault. Their rows do not
 	// change.
 	unreadable map[string]error
@@ -99,7 +99,7 @@ func (b *batch) ingest(ctx context.Context, paths []string) error {
 	return b.apply()
 }
 
-// cleanPath returns p as a path below the tree. It returns false if p cannot be such a path.
+// cleanPath cleans p, a path relative to the tree. It returns false if p cannot be a path in the tree.
 func cleanPath(p string) (string, bool) {
 	p = path.Clean(filepath.ToSlash(p))
 	return p, filepath.IsLocal(p) && !strings.Contains(p, "\x00")
@@ -145,7 +145,7 @@ func (b *batch) visitGone(paths []string) error {
 	if slices.Contains(paths, ".") {
 		text, args = "SELECT fol, files FROM folders WHERE pid = ?1", args[:1]
 	}
-	unmet := map[int64]int{} // by folder: the number of files in the index that no visit found
+	unmet := map[int64]int{} // for each folder, the number of files in the index that no visit found
 	err := b.w.each(text, args, func(scan scanner) error {
 		var fol int64
 		var files int

@@ -49,7 +49,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists at most the given number of files that have problems, ordered by path: see index.Index.
+// Problems lists files that have problems, ordered by path: see index.Index.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"

@@ -15,10 +15,10 @@ import (
 // observation is the result of examining a path.
 type observation struct {
 	path       string
-	file       *file // nil: there is no such file, or the path is a folder
+	file       *file // nil if there is no such file or the path is a folder
 	folder     bool
-	same       bool  // the stamp proves that nothing changed, or the file is unreadable; in both cases, file is nil
-	unreadable error // the machine fault that prevented the observation; nil: none
+	same       bool  // the stamp proves that nothing changed, or the file is unreadable; file is then nil
+	unreadable error // the machine fault that prevented the observation; nil if there was none
 
 	msg     *format.Message
 	claim   *format.Claim
@@ -81,9 +81,8 @@ func (l *observer) at(p string, known *file) *observation {
 	case ok && w.Gone:
 		return &observation{path: p}
 	case ok && len(w.Data) > 0 && int64(len(w.Data)) <= l.limit(pl.Kind) && pl.Bad == "" && hasContent(pl.Kind):
-		// If a program has written to the file since its rename, either the mtime is at or after the rename's ctime,
-		// or the program has set the mtime back. maildir checks for that when the watcher reports the file
-		// (takeEdits).
+		// If a program has written to the file since its rename, either the mtime is at or after the rename's ctime, or
+		// the program has set the mtime back. maildir checks for this when the watcher reports the file (takeEdits).
 		f.stamp = stampOf(f.kind, w.Stat, w.Stat.MTime < w.Stat.CTime)
 		return l.made(f, w.Data)
 	}
@@ -139,7 +138,7 @@ func (l *observer) read(f *file, now int64) *observation {
 	return l.made(f, data)
 }
 
-// made returns the observation for a file with these bytes.
+// made returns the observation for f if its content is data.
 func (l *observer) made(f *file, data []byte) *observation {
 	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true

@@ -13,7 +13,7 @@ import (
 // match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // only the words; "" if there are none, or if they only exclude messages
+	user   string // only the words; empty if there are none or if they only exclude messages
 	prefix bool   // the search may take a long time: see hasSlowPrefix
 }
 
@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group joins the expressions in the slice with, using the operator, and excludes matches of the expressions in the
-// slice without. If with is empty, the result matches all other messages of the project.
+// group joins the expressions in with by the operator, and excludes everything that an expression in without matches.
+// If with is empty, the result matches all other messages of the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

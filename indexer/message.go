@@ -147,7 +147,7 @@ func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int6
 func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.MessageRow, error) {
 	limit := q.Limit
 	if limit <= 0 {
-		limit = -1 // in SQLite: no limit
+		limit = -1 // means "no limit" in SQLite
 	}
 	if !q.Since.IsZero() {
 		q.After = max(q.After, firstRow(q.Since.UnixMicro())-1)

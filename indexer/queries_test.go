@@ -188,8 +188,8 @@ func TestInbox(t *testing.T) {
 	}
 }
 
-// TestTies checks that many messages with exactly the same time all get row numbers after few tries, and that each
-// message is listed once.
+// TestTies checks that many messages with exactly the same time all get row numbers after only a few tries, and that
+// each message is listed once.
 func TestTies(t *testing.T) {
 	t.Parallel()
 	n := 3000

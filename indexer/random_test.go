@@ -25,7 +25,7 @@ type world struct {
 	tree   *tree.Tree
 	log    []string
 	hurt   map[string]bool // paths changed since the last ingest
-	made   tree.Written    // written by the last step
+	made   tree.Written    // the file written by the last step
 	madeAt string          // the path of made; "" if the last step did not write a file
 }
 
@@ -147,7 +147,7 @@ func (w *world) step() {
 			w.made, w.madeAt = tree.Written{Data: data}, p
 			note("write", p)
 		}
-	case n < 13: // copy a file to another place, as in a delivery
+	case n < 13: // copy a file, as a delivery does
 		if from := w.existing(false); from != "" && w.plain(from) {
 			data, err := os.ReadFile(at(from))
 			to := w.path()

@@ -156,7 +156,7 @@ func (x *Index) load(ctx context.Context, p *project, progress func(string, int)
 	defer reading.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	next := make(chan chan read, loaders-1) // in order of the chunks
+	next := make(chan chan read, loaders-1) // results, in the order of the chunks
 	reading.Go(func() {
 		defer close(next)
 		for part := range chunks(paths) {

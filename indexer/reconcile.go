@@ -64,7 +64,7 @@ type met struct {
 	untimed bool // whether the file is a mark without content
 }
 
-// walkAhead is how many chunks a walk may be ahead of the comparison. They contain about 30 MB of paths.
+// walkAhead is how many chunks a walk may be ahead of the comparison. That many chunks contain about 30 MB of paths.
 const walkAhead = 256
 
 // differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The

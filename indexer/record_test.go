@@ -13,7 +13,7 @@ import (
 )
 
 // TestAsked checks that Asked lists the messages that ask for an answer, each with the time at which another agent
-// answered or the last recipient acknowledged it. The author's own messages must be ignored. Acknowledgements by the
+// answered or the last recipient acknowledged it. The author's own messages must be ignored. Acknowledgments by the
 // author and by bcc recipients must not be required.
 func TestAsked(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func TestActs(t *testing.T) {
 			t.Fatal(err)
 		}
 		var hours []string
-		for _, at := range slices.Compact(all) { // an acknowledgement also marks the message as read
+		for _, at := range slices.Compact(all) { // an acknowledgment also marks the message as read
 			hours = append(hours, at.Format("02T15"))
 		}
 		return strings.Join(hours, " ")

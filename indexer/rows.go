@@ -14,7 +14,8 @@ import (
 	"mailtree/maildir/question"
 )
 
-// Only this file and schema.sql change rows. The caller of any method in this file must hold the lock Index.write.
+// Only the code in this file and in schema.sql changes rows. The caller of any method in this file must hold
+// Index.write.
 
 // writer is the only connection that writes to the database, with its prepared statements. The statements run without
 // a deadline, so a batch is always written completely.
@@ -44,7 +45,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // not a caller's context: the statement outlives the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // not the caller's context, because the statement outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}

@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// asked returns the search query for a text that a user has typed. The text "" finds every message.
+// asked returns the search query for text that a user has typed. An empty text finds every message.
 func asked(t testing.TB, text string) index.SearchQuery {
 	t.Helper()
 	q := index.SearchQuery{Project: "p"}

@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// number stores the numbers of the rows with these names in into. It inserts missing rows.
+// number stores in into the numbers of the rows with the given names. It inserts missing rows.
 func (b *batch) number(t numbered, names []string, into map[string]int64) error {
 	for _, insert := range []bool{false, true} {
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })
@@ -79,7 +79,7 @@ func (b *batch) number(t numbered, names []string, into map[string]int64) error 
 	return nil
 }
 
-// deliveries writes the rows of the table deliveries. For each agent whose files of a message changed, it deletes the
+// deliveries writes the rows of the table deliveries. If an agent's files of a message changed, it deletes the agent's
 // old rows and inserts the derived rows.
 func (b *batch) deliveries(letters []*letter) error {
 	var all []delivery

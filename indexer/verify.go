@@ -18,9 +18,9 @@ type Report struct {
 
 const maxDifferences = 20
 
-// Verify compares x, row by row, with an index that it builds in memory from the trees (by slug). It also compares x's
-// full-text index with x's messages. If the trees change in the meantime, the changes may appear as differences. See
-// invariant I2.
+// Verify compares x, row by row, with an index that it builds in memory from the trees (keyed by slug). It also
+// compares x's full-text index with x's messages. If the trees change in the meantime, the changes may appear as
+// differences. See invariant I2.
 func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (r *Report) differ(text string) {
 // find them.
 func (r *Report) compare(live, fresh iter.Seq2[string, error]) error {
 	seed := maphash.MakeSeed()
-	more := map[uint64]int{} // by hash: the number of such lines in the live index minus the number in the rebuilt index
+	more := map[uint64]int{} // for each hash, the number of lines in the live index minus the number in the rebuilt index
 	pass := func(lines iter.Seq2[string, error], see func(text string, hash uint64)) error {
 		for text, err := range lines {
 			if err != nil {

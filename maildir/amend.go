@@ -28,7 +28,7 @@ type Amendable struct {
 type Amendment struct {
 	ID      string
 	Text    string // the changed text, in the format of Amendable.Text
-	Version string // the Amendable.Version that the text is based on; "": any version
+	Version string // the Amendable.Version that the text is based on; empty means any version
 }
 
 // Amended is a changed message.

@@ -27,8 +27,8 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// TestBackupUnderLoad checks a backup that is made while agents send and acknowledge messages. It is restored twice,
-// as the original and as a copy. Each restored store must contain every operation that was answered before the backup
+// TestBackupUnderLoad checks a backup that is made while agents send and acknowledge messages. It is restored twice, as
+// the original and as a copy. Each restored store must contain every operation that was complete before the backup
 // began, and must satisfy all invariants.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
@@ -294,7 +294,7 @@ func TestRestoreTypes(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		more []tar.Header
-		want string // a file in the project's folder that must exist; "": the backup must be refused
+		want string // a file in the project's folder that must exist; empty if the backup must be refused
 	}{
 		"a folder, then a file": {[]tar.Header{dir("notes"), text("notes/a.md", "a"), text("notes", "b")}, "notes"},
 		"a file, then a folder": {[]tar.Header{text("notes", "a"), dir("notes"), text("notes/a.md", "b")}, "notes/a.md"},

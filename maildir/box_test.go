@@ -145,7 +145,7 @@ func TestGuestAttachments(t *testing.T) {
 	if err := os.Symlink("a.txt", filepath.Join(docs, "link.txt")); err != nil {
 		t.Fatal(err)
 	}
-	cfg := ownedBy(me + 1) // makes the owner of the files a guest
+	cfg := ownedBy(me + 1) // the store belongs to another user, so the owner of the files is a guest
 	cfg.Attachments.Roots = []string{docs}
 	p := project(t, cfg, "Ann")
 	const someoneElse = 12345

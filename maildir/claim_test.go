@@ -74,7 +74,7 @@ func TestClaimsNeverBothWin(t *testing.T) {
 		names = append(names, fmt.Sprintf("Agent%02d", i))
 	}
 	p := project(t, storetest.Config{}, names...)
-	same := []string{"src/**", "src/a.go", "src/*.go", "s*/a.go"} // every two of these patterns overlap
+	same := []string{"src/**", "src/a.go", "src/*.go", "s*/a.go"} // any two of these patterns overlap
 	some := []string{"lib/[a-m]*", "lib/{k,x}/y", "lib/n*.go", "l?b/**/y", "lib/x", "doc/*.md", "doc/a*", "{doc,lib}/z"}
 	var all sync.WaitGroup
 	var won atomic.Int64

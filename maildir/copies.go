@@ -23,7 +23,7 @@ type Copies struct {
 // nothing. It returns ctx's error and machine faults. See docs/reference/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
-	canonical := map[string]*[sha256.Size]byte{} // digests by id; nil if the file is invalid
+	canonical := map[string]*[sha256.Size]byte{} // digests of the canonical files, by id; nil if the file is invalid
 	err := eachCopy(ctx, t, func(path string, at format.Place, sum *[sha256.Size]byte) {
 		if at.Kind == format.KindCanonical && canonical[at.ID] == nil {
 			canonical[at.ID] = sum

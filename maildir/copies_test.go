@@ -18,7 +18,7 @@ import (
 func TestCheckCopies(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, NoCheck: true}, "Ann", "Bob", "Cid")
-	paths := map[string]string{} // by subject and kind
+	paths := map[string]string{} // keyed by "subject kind"
 	for _, subject := range []string{
 		"as delivered", "inbox header", "inbox body", "outbox header", "canonical", "gone", "all gone but Cid's", "laid out",
 	} {

@@ -109,7 +109,7 @@ func TestCrossing(t *testing.T) {
 		from  string
 		to    []string
 		cc    []string
-		boxes map[string][]string // by folder: the bcc recipients listed in the copy
+		boxes map[string][]string // for each folder, the bcc recipients listed in the copy there
 	}{
 		{s.back, "Ann", []string{"Bob", in(s.front, "Xia")}, []string{in(s.front, "Yan"), "Cat"}, map[string][]string{
 			"messages": nil, "agents/Ann/outbox": {in(s.front, "Zoe")}, "agents/Bob/inbox": nil, "agents/Cat/inbox": nil,
@@ -338,7 +338,7 @@ func TestCrossingGone(t *testing.T) {
 	if err := os.RemoveAll(filepath.Dir(storedir.Repo(root, s.front.Slug))); err != nil {
 		t.Fatal(err)
 	}
-	again := storetest.Open(t, storetest.Config{Root: root, NoCheck: true}) // the index still has front
+	again := storetest.Open(t, storetest.Config{Root: root, NoCheck: true}) // the index still contains the project front
 	back := projectAt(t, again.Store, "/code/back")
 	waits.Until(t, "nothing to wait", func() bool { return len(items(t, back)) == 0 })
 	got := inbox(t, back, "Ann").Messages

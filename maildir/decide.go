@@ -33,7 +33,7 @@ type Decided struct {
 
 // Decide answers a message that asks for an answer. The answer is "Yes." or "No.", followed by the decision's text,
 // and goes only to the asker. Like any reply, the answer marks the message as read and, if the message requests an
-// acknowledgement, as acknowledged. Decide returns ErrNotFound if the message is not in the agent's inbox, and
+// acknowledgment, as acknowledged. Decide returns ErrNotFound if the message is not in the agent's inbox, and
 // ErrInvalid if the message does not ask for an answer or cannot be answered this way. It returns ErrConflict if the
 // agent has already answered or acknowledged the message, or if the message has changed since the user saw it. It
 // also returns any error from Reply.

@@ -54,9 +54,9 @@ func (s *Store) ProjectNamed(ctx context.Context, name string) (*Project, error)
 }
 
 // FullID finds the message that a shortened id identifies: a prefix of the id, with or without "msg_". For messages
-// of the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
-// MinShort characters. FullID returns short unchanged if it is a thread id or a complete id, or if it matches no id.
-// It returns ErrConflict if several ids match.
+// from the last format.ShortDays days, it also accepts a prefix of the part after the day. A prefix must have at least
+// MinShort characters. FullID returns short unchanged if it is a thread id or a complete id, or if it matches no id. It
+// returns ErrConflict if several ids match.
 func (p *Project) FullID(ctx context.Context, short string) (string, error) {
 	return p.mail.Store.FullID(ctx, p.mail.Slug, refusal.Message, short)
 }

@@ -25,8 +25,8 @@
 //	agents/<Name>/outbox/**/*.md              a file without an id is sent
 //	agents/<Name>/drafts/**                   never delivered
 //	claims/<sha1(path)>-<Name>.json           that agent's lease on that path pattern
-//	claims/<sha1(path)>-<Name>.released       exists once the claim was released: one line, the time
-//	attachments/<xx>/<sha1>.<ext>             named by content
+//	claims/<sha1(path)>-<Name>.released       exists once the claim has been released: one line, the time
+//	attachments/<xx>/<sha1>.<ext>             named after its content's hash
 //	machines/<key id>.key                     public key of a machine that shares the mail; ignored until trusted
 //	machines/<key id>.format                  the highest project format that this machine supports
 //	.mailtree/                                untracked: tmp/ (staging), journal, seen/<Name> (when an agent was

@@ -67,7 +67,7 @@ func TestEditors(t *testing.T) {
 			typed(" ", "BSpace") // emacs does not save an unmodified buffer
 			typed(e.save...)
 			if strings.HasPrefix(e.name, "emacs") {
-				typed("y", "e", "s", "Enter") // answers the editor's question, because the file was removed
+				typed("y", "e", "s", "Enter") // the file was removed, so emacs asks whether to save it
 			}
 			a.await("Ann", format.Postmaster, "Not sent: "+path)
 			a.later()

@@ -197,7 +197,7 @@ func settle(b *testing.B, p *maildir.Project) {
 	}
 }
 
-// changed waits until every message ends with "otherwise". If word is "", it waits until no message does.
+// changed waits until every message ends with "otherwise". If word is empty, it waits until no message ends with it.
 func changed(b *testing.B, p *maildir.Project, mail bulk.Mail, word string) {
 	b.Helper()
 	end := time.Now().Add(2 * time.Minute)

@@ -63,7 +63,7 @@ const SettleTime = outbox.SettleTime
 // MostStamped exports mostStamped.
 const MostStamped = mostStamped
 
-// ProblemsOf returns the first n invalid files of a project.
+// ProblemsOf returns the first n invalid files in a project.
 func ProblemsOf(ctx context.Context, p *Project, n int) ([]format.Problem, error) {
 	return p.mail.Store.Index.Problems(ctx, p.mail.Slug, n)
 }

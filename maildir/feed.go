@@ -7,24 +7,24 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Changed returns a channel that is closed at the next change of the project.
+// Changed returns a channel that is closed when the project next changes.
 func (p *Project) Changed() <-chan struct{} {
 	return p.mail.Store.Feed.Agent(p.mail.Slug, core.AnyAgent)
 }
 
-// Changes returns up to limit changes, from all projects, that were recorded after the mark, oldest first.
+// Changes returns up to limit changes from all projects, oldest first. It starts after the given position in the feed.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return s.core.Index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns up to limit changes of the project that were recorded before the given mark, newest first. If
-// before is 0, it returns the newest changes.
+// NewestChanges returns up to limit changes of the project, newest first. It starts before the given position in the
+// feed, or at the end of the feed if before is 0.
 func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([]index.Change, error) {
 	return p.mail.Store.Index.NewestChanges(ctx, p.mail.Slug, before, limit)
 }
 
-// WaitChanges waits until changes are recorded after the mark, and returns up to limit of them. If ctx ends first, it
-// returns ctx's cause.
+// WaitChanges waits until the feed contains changes after the given position, and returns up to limit of them. If ctx
+// ends first, it returns ctx's cause.
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.core.Feed.Any()
@@ -43,7 +43,7 @@ func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]inde
 	}
 }
 
-// LastChange returns the mark of the newest change.
+// LastChange returns the position of the newest change in the feed.
 func (s *Store) LastChange(ctx context.Context) (int64, error) { return s.core.Index.LastChange(ctx) }
 
 // TurnEnded returns a channel that is closed the next time a turn ends in a session of any project.

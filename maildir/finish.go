@@ -11,7 +11,7 @@ import (
 
 // Finish records that the agent is done with messages in its inbox and will not answer them: it marks them as read.
 // Each mark is a separate operation, but Undo treats all of them as one step. Finish returns the ids of the messages
-// that were unread. If the thread of one of the messages still asks the agent for an answer or an acknowledgement,
+// that were unread. If the thread of one of the messages still asks the agent for an answer or an acknowledgment,
 // according to Waits, Finish returns ErrConflict and changes nothing. It also returns any error from Waits, Delivery
 // and SetRead. If an error occurs, the marks made before it are kept.
 func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {

@@ -132,12 +132,12 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 	}
 }
 
-// Fire decides whether the hook of a firing runs. If so, Fire durably writes the mark and returns the run, which the
-// caller must execute once. Otherwise, run is nil and why is the reason. A hook does not run if the hook or the copy
-// no longer exists, if the mailbox and the hook have different owners, or if the server cannot run commands as that
-// owner. It also does not run if the message is untrusted, from another machine, or older than the hook, or if the
-// hook has already run for the message. If Fire cannot decide, it returns ErrUnavailable or, like Firings, ctx's
-// error.
+// Fire decides whether the hook of a firing runs. If so, Fire durably records in the log that the hook has run, and
+// returns the run, which the caller must execute once. Otherwise, run is nil and why is the reason. A hook does not run
+// if the hook or the copy no longer exists, if the mailbox and the hook have different owners, or if the server cannot
+// run commands as that owner. It also does not run if the message is untrusted, from another machine, or older than the
+// hook, or if the hook has already run for the message. If Fire cannot decide, it returns ErrUnavailable or, like
+// Firings, ctx's error.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err

@@ -17,7 +17,7 @@ type Freeing struct {
 	Holder  string
 	Pattern string // the claim's pattern, or text that Claim normalizes to that pattern
 	WorkDir string // see claim.From
-	Reason  string // sent to the holder; "": none
+	Reason  string // sent to the holder; empty if there is none
 }
 
 // Free releases another agent's live claim and sends the reason to the holder. Both are part of one operation of the

@@ -21,7 +21,7 @@ type halt struct {
 	goOn    chan struct{} // closed by the test
 }
 
-// at adds a halt for the next call of pass with a name for which match returns true.
+// at adds a halt for the next call to pass with a name for which match returns true.
 func (h *halts) at(match func(name string) bool) *halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()

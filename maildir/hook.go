@@ -21,8 +21,9 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 	return err
 }
 
-// HooksFrom returns the mark after which changes must be read for hooks. No hook needs earlier changes. If there is no
-// hook, HooksFrom returns last, the mark of the newest change. It returns ErrUnavailable if the hooks cannot be read.
+// HooksFrom returns the position in the feed after which changes must be read for hooks. No hook needs earlier changes.
+// If there is no hook, HooksFrom returns last, the position of the newest change. It returns ErrUnavailable if the
+// hooks cannot be read.
 func (s *Store) HooksFrom(last int64) (int64, error) { return s.core.Hooks.OldestMark(last) }
 
 // OpenHookLog calls hook.OpenLog for the store. Only one log of a store may be open at a time.

@@ -33,11 +33,11 @@ type Waiting struct {
 	// Admit is called once, when the call has found nothing and is about to wait. If Admit returns an error, the call
 	// returns that error instead of waiting. If Admit is nil, every wait is allowed.
 	Admit func() error
-	Until <-chan struct{} // closing Until ends the wait; nil: never
+	Until <-chan struct{} // closing Until ends the wait; may be nil
 }
 
-// await calls look repeatedly until look finds something or the wait ends. While await is waiting, it releases room's
-// memory. It returns any error from look or awaitBell.
+// await calls look repeatedly until look finds something or the wait ends. Before it waits, await gives back the memory
+// that room has reserved. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
 	defer timeout.Stop()
@@ -89,7 +89,7 @@ func pageSize(n int) int {
 // until mail arrives or the wait ends. A page has news if it has an unread message or, if q.Since is set, any delivery.
 //
 // If q.ID is set, Inbox returns only that message, with its body. If q.Thread is set, it returns a page of that thread,
-// oldest first. If q.AwaitingAck is set, it returns deliveries that are waiting for an acknowledgement. In these three
+// oldest first. If q.AwaitingAck is set, it returns deliveries that are waiting for an acknowledgment. In these three
 // cases, Inbox does not wait.
 //
 // A page ends when q.Room is full; deliveries that do not fit are not marked. Inbox returns ErrNotFound if the agent,

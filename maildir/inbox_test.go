@@ -300,8 +300,8 @@ func TestBadMarks(t *testing.T) {
 	}
 }
 
-// TestPopWait checks that each delivery goes to only one of many waiting callers. A caller that gets nothing returns
-// when its wait times out, when the server stops, or when its own context ends.
+// TestPopWait checks that each delivery goes to only one of many waiting callers. A caller that gets nothing must
+// return when its wait times out, when the server stops, or when its own context ends.
 func TestPopWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

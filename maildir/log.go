@@ -19,8 +19,8 @@ type LogQuery struct {
 	// Of selects the entries. It can be an agent (the agent's operations, and edits by others in its folder), a message
 	// id (may be shortened), a thread (the operations on its messages), or a path in the tree. "" selects everything.
 	Of    string
-	Since time.Time `json:",omitzero"` // omits older entries; zero: omits none
-	Limit int       // number of entries; 0: all
+	Since time.Time `json:",omitzero"` // omits older entries; the zero time omits none
+	Limit int       // maximum number of entries; 0 means all
 	Patch bool      // include the changed lines
 
 	// Open omits everything that would reveal a message's bcc recipients. It is for readers who must not see them

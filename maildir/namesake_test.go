@@ -194,7 +194,7 @@ func TestNamesakesInterrupted(t *testing.T) {
 	for i, path := range []string{"notes/0600.txt", "notes/1199.txt"} {
 		fails.Store("")
 		b.Stop()
-		fails.Store("agents/Blue/" + path) // set before the round that runs at the start
+		fails.Store("agents/Blue/" + path) // set before the restart, because a round runs at the start
 		b.Store = storetest.Open(t, config)
 		if b.p, err = b.Project(t.Context(), "/abs/path/b/shop"); err != nil {
 			t.Fatal(err)

@@ -146,7 +146,7 @@ func TestSaveWays(t *testing.T) {
 			}
 			defer f.Close()
 			f.WriteString(minimal[:len(minimal)-6])
-			a.later() // the watcher reports files that were not closed only later
+			a.later() // the watcher waits longer before it reports a file that was not closed
 			a.later() // by now, the file has been unchanged long enough to be complete, unless a program has it open
 			f.WriteString(minimal[len(minimal)-6:])
 		},

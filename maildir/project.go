@@ -110,7 +110,7 @@ func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.Histor
 // Stalled returns how long the writer has been waiting for the disk, or 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns the error of the last operation, if that operation could not be written, or nil.
+// Failing returns the error of the last operation if it could not be written, and nil otherwise.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -221,7 +221,7 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
-	return err == nil && fi.Size() > 0, nil // an empty file is still being written; the project's key is unknown
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's key is unknown
 }
 
 // EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a

@@ -88,7 +88,7 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestAwaiting checks that a message waiting for an acknowledgement is listed both for the agent that must
+// TestAwaiting checks that a message waiting for an acknowledgment is listed both for the agent that must
 // acknowledge it and for the sender.
 func TestAwaiting(t *testing.T) {
 	t.Parallel()

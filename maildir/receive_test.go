@@ -150,8 +150,8 @@ func TestReceiveRefused(t *testing.T) {
 }
 
 // TestReceiveTogether checks that receiving an email for several mailboxes of a project is one operation and one
-// commit. If one mailbox cannot get the email, the others must still get it. Receiving the same email again must
-// change nothing.
+// commit. If one mailbox cannot get the email, the other mailboxes must still get it. Receiving the same email again
+// must change nothing.
 func TestReceiveTogether(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{Depth: 1}, "Bob", "Cy", "Dan")

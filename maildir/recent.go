@@ -97,7 +97,7 @@ func (c copies) of(t threadIn) threadIn {
 // copiedThreads finds threads that are in several projects because one of the given messages was sent from one project
 // to another. Lists show each of these threads only once, in the project from which the newest such message was sent.
 func copiedThreads(messages []index.MessageRow) copies {
-	home := map[string]threadIn{} // by message id: the thread in the sender's project
+	home := map[string]threadIn{} // for each message, the thread in the sender's project
 	at := func(m *index.MessageRow) threadIn { return threadIn{m.Project, cmp.Or(m.ThreadID, m.ID)} }
 	for i := range messages {
 		if m := &messages[i]; core.IsAgent(m.From) {

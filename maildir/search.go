@@ -22,7 +22,7 @@ type SearchRequest struct {
 // SearchPage is one page of hits.
 type SearchPage struct {
 	Hits   []index.Hit
-	Next   string // "" at the end
+	Next   string // "" on the last page
 	Ranked int    // in a ranked search, how many of the newest matches were ranked; otherwise 0
 	Note   error  // explains how the text was interpreted, if that may be unexpected; otherwise nil
 }

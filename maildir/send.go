@@ -21,7 +21,7 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 }
 
 // Reply sends a reply to the message with the given id, in the same thread. If the draft lacks recipients or a
-// subject, Reply derives them from that message. A reply that requests an acknowledgement also inherits high or urgent
+// subject, Reply derives them from that message. A reply that requests an acknowledgment also inherits high or urgent
 // importance from it. Reply returns any error from Send, and ErrNotFound if the message does not exist. See
 // docs/reference/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {

@@ -146,7 +146,7 @@ func TestReplySettlesNothing(t *testing.T) {
 }
 
 // TestReplyCannotSettle checks that a reply is sent even if something else exists at the path of the mark. In that
-// case, the result must not report an acknowledgement, and it must be possible to undo the reply.
+// case, the result must not report an acknowledgment, and it must be possible to undo the reply.
 func TestReplyCannotSettle(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

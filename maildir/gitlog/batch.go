@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // may not be durable yet: keep the operations, but do not commit them again
+	case errors.Is(err, errMade): // the commits may not be durable yet: keep the operations, but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -70,7 +70,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 }
 
 // commitEdits commits the edits recorded so far, up to mostEdits paths, in a single commit. If the edits belong to an
-// import, a call of StopBy cancels the commit. The caller must hold l.turn.
+// import, a call to StopBy cancels the commit. The caller must hold l.turn.
 func (l *Log) commitEdits(ctx context.Context) error {
 	if l.isImporting() {
 		both, end := within(ctx, l.mayImport)
@@ -308,8 +308,8 @@ func (l *Log) putBack(plan *plan) {
 }
 
 // leaveOutBusy removes all paths from a plan of edits that an operation may have written by now. The commit leaves
-// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in
-// the queue, because only the caller commits.
+// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in the
+// queue, because only this goroutine commits.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

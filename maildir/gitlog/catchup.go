@@ -11,8 +11,9 @@ import (
 )
 
 // catchUp asks git status which files were changed while the server was not running, and records these changes as
-// edits. Before that, it waits until the repository accepts commits, and until the first before records have been
-// committed. These records are the operations recovered from the journal. catchUp returns false if ctx ends first.
+// edits. Before that, it waits until the repository accepts commits, and until the operations recovered from the
+// journal have been committed. The argument before is the number of their records. catchUp returns false if ctx ends
+// first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -110,7 +111,7 @@ func (g *gitProgram) status(_ *tree.Tree, wanted map[string]bool, each func(path
 	if !wanted[""] && len(wanted) <= mostNamed {
 		args = slices.AppendSeq(args, maps.Keys(wanted))
 	}
-	return g.stream(func(record []byte) error { // "XY PATH"; X is meaningless, because ownFolder has no commit
+	return g.stream(func(record []byte) error { // the record is "XY PATH"; X is meaningless, because ownFolder has no commit
 		if len(record) >= 4 && record[len(record)-1] != '/' { // a path that ends in "/" is a nested repository
 			each(string(record[3:]), record[1] == ' ', record[0] == '?')
 		}

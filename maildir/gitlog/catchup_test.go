@@ -78,11 +78,12 @@ func TestCatchUp(t *testing.T) {
 	tr.equal("changes", tr.git("show", "--no-renames", "--name-status", "--format="),
 		"A\tagents-more/x\nA\tagents/New/profile.json\nA\telsewhere/m4\nD\tfile\nA\tfile/inside\nD\tgone/deep/m3\nA\tlink\nM\tmessages/m1\nM\tmessages/m2\nA\tmoved\nD\tmoved/m4")
 	tr.check(os.RemoveAll(tr.path("nested")))
-	tr.flush() // waits until index.lock is released, a moment after the move
+	tr.flush() // waits until index.lock is released, which is shortly after the branch moves
 	tr.sound()
 }
 
-// TestCatchUpAtTheEnd checks that if a server is stopped right after it starts, it still commits the edits.
+// TestCatchUpAtTheEnd checks that if a server is stopped right after it starts, it still commits the edits made before
+// the start.
 func TestCatchUpAtTheEnd(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

@@ -234,7 +234,7 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // has no path and changes nothing, but is still committed
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // this operation changes nothing, but is still committed
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()

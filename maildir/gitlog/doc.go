@@ -1,8 +1,9 @@
-// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users
-// and other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
+// Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users and
+// other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
 // repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), moves the
-// branch (update-ref), compares (status) and reads the history (log, diff-tree). go-git parses Git's configuration.
-// This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy, walk.
+// branch (update-ref), finds changed files (status) and reads the history (log, diff-tree). go-git parses Git's
+// configuration. This package decides when to do each of these: queue, plan, publish, repair, heal, catch up, tidy,
+// walk.
 //
 // If there is no git program when a Log is opened, package embedded does this work (engine). The repository then has
 // no Git index, so the statements about the index below do not apply, and nothing is healed, repacked or
@@ -49,10 +50,9 @@
 //   - We read a few settings from the repository's configuration (settings), but our git commands ignore Git's
 //     configuration files, so they run none of the hooks, filters and programs that these files specify (ownFolder).
 //     Only git fetch and git push use the files, but without hooks (remoteCommand).
-//   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file
-//     there. If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and
-//     State reports it. If it replaces one of Git's objects, a git command blocks on it and is ended after a time
-//     limit.
+//   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file there.
+//     If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and State
+//     reports it. If it replaces one of Git's objects, a git command blocks on it and is killed after a time limit.
 //
 // # Commit layout
 //

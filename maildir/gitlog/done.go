@@ -40,7 +40,7 @@ type deed struct{ verb, id string }
 // doneSearch is the state of a LastDone call, which examines the agent's operations, newest first.
 type doneSearch struct {
 	history.DoneQuery
-	taken map[deed]int // number of newer undos (if Undone is set: redos) whose operations have not been found yet
+	taken map[deed]int // number of newer undos (or redos, if Undone is set) whose operations have not been found yet
 	all   []history.Done
 	steps int            // total number of steps
 	along []history.Done // operations of a step; added to all only if an older operation of the step is wanted
@@ -207,7 +207,7 @@ func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []hist
 			return nil
 		}
 		data, err = r.read("blob", e.Hash.String())
-		return append([]byte{}, data...) // an empty file must not result in nil
+		return append([]byte{}, data...) // the result for an empty file must not be nil
 	}
 	for _, c := range all {
 		at := format.Locate(c.path)

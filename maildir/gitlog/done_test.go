@@ -11,7 +11,7 @@ import (
 
 // TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. The files show
 // which changes belong to an operation on claims and which to an operation on a hold. For two operations on claims,
-// this is not possible.
+// they cannot show this.
 func TestDoneInSharedCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -20,7 +20,7 @@ func TestDoneInSharedCommit(t *testing.T) {
 	changes := func(want string, ops ...writer.Op) {
 		t.Helper()
 		verb := ops[0].Verb
-		for len(ops) <= singles { // enough operations for the agent to get one commit
+		for len(ops) <= singles { // enough operations for one commit per agent
 			n++
 			id := fmt.Sprint("m", n)
 			ops = append(ops, op("send", "A", id, "messages/"+id))

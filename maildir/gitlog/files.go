@@ -33,7 +33,7 @@ func isGone(err error) bool { return tree.FaultOf(err) == tree.FaultGone }
 // isLink reports whether the file is a symbolic link.
 func isLink(st tree.FileStat) bool { return st.Mode.Type() == fs.ModeSymlink }
 
-// isKept reports whether files of this kind are committed.
+// isKept reports whether the file at path can be committed, which is the case for regular files and safe links.
 func isKept(path string, st tree.FileStat) bool {
 	return st.Mode.IsRegular() || isLink(st) && !dangerousLink(path)
 }

@@ -151,7 +151,7 @@ func (t *repoTree) giveIndex(args []string) {
 			return
 		}
 	}
-	_, _ = t.tryGit("read-tree", "HEAD") // ignore the error: there may be no commit
+	_, _ = t.tryGit("read-tree", "HEAD") // ignore the error, because there may be no commit yet
 }
 
 func (t *repoTree) tryGit(args ...string) (string, error) {

@@ -36,7 +36,7 @@ func isGitFolder(name string) bool {
 	return strings.EqualFold(name, ".git") || strings.EqualFold(name, "git~1")
 }
 
-// dangerousLink reports whether git fsck rejects a symbolic link with that name.
+// dangerousLink reports whether git fsck would reject a symbolic link at path.
 func dangerousLink(path string) bool {
 	name := strings.ToLower(path[strings.LastIndexByte(path, '/')+1:])
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")

@@ -30,7 +30,7 @@ type importer struct {
 	pipe io.Closer
 	in   *bufio.Writer
 	said strings.Builder
-	sent bool      // a commit has been sent
+	sent bool      // a commit was sent to the program
 	from time.Time // when the program was started
 }
 

@@ -61,7 +61,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	c := exec.Command(exe)
 	c.Env = append(os.Environ(), "GITLOG_DIR="+tr.dir, "GITLOG_KILL_AT="+step, "GITLOG_MERGES="+theirs)
 	opened := engineOf(t)
-	if isEmbedded(t) && !forward { // with forward, the git program is killed and the embedded engine repairs
+	if isEmbedded(t) && !forward { // with forward, the git program is killed and the embedded engine repairs the repository
 		c.Env = append(c.Env, "GITLOG_EMBEDDED=1")
 		if byHand {
 			opened = nil

@@ -21,29 +21,29 @@ import (
 type Config struct {
 	Dir      string           // the work tree
 	Log      *slog.Logger     // nil: discarded
-	Now      func() time.Time // provides the times in commits; nil: time.Now
-	Domain   string           // domain of agents' email addresses in commits; "": mailtree.local
+	Now      func() time.Time // provides the times in commits; nil means time.Now
+	Domain   string           // domain of agents' email addresses in commits; empty means mailtree.local
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); if false, users commit them
-	Delay    time.Duration    // how long to collect operations; 0: 250 ms, so that a commit is made within a second
-	Quiet    time.Duration    // how long files edited by others must stay unchanged before they are committed; 0: 2 s
-	Longest  time.Duration    // maximum delay before edits by others are committed, even if files keep changing; 0: 30 s
+	Delay    time.Duration    // how long to collect operations; 0 means 250 ms, so that a commit is made within a second
+	Quiet    time.Duration    // how long files edited by others must stay unchanged before they are committed; 0 means 2 s
+	Longest  time.Duration    // maximum delay before edits by others are committed, even if files keep changing; 0 means 30 s
 
 	// UnderWay reports whether an operation that has not been recorded yet writes to a path. The Log commits no edits
 	// at such a path. UnderWay must return true until Record has returned, and must not block. If UnderWay is nil,
 	// there are no such operations.
 	UnderWay func(path string) bool
 
-	// The Log repacks the repository if nothing has been committed for Idle (0: 1 minute; negative: never repack) and
-	// at least Piled loose objects have been written (0: 1,000; a pack counts as 50). If ten times as many have been
-	// written, Idle is ignored.
+	// The Log repacks the repository if nothing has been committed for Idle and at least Piled loose objects have been
+	// written. A pack counts as 50 loose objects. If ten times as many have been written, Idle is ignored. An Idle of 0
+	// means 1 minute, and a negative Idle means never. A Piled of 0 means 1,000.
 	Idle  time.Duration
 	Piled int
 
-	Share *Share // limits how many Logs work at once; nil: no limit
+	Share *Share // limits how many Logs work at once; nil means no limit
 
 	Step func(name string) // for tests: called before each step of a commit, a fetch and a push; may be nil
 
-	git func() (string, error) // for tests: finds the git program; nil: findGit
+	git func() (string, error) // for tests: finds the git program; nil means findGit
 }
 
 // Share limits how many Logs work at once. The limit is necessary because a working Log has about twenty files open,
@@ -88,11 +88,11 @@ type Log struct {
 	queue
 	unpacked unpacked
 	importing
-	stopBy  time.Time // the deadline passed to StopBy; zero: none
+	stopBy  time.Time // the deadline passed to StopBy; zero if there is none
 	trouble error     // why the last attempt to commit failed; nil after a success
 	last    time.Time
 	lists   [2]history.Claims // the most recently read lists of claims
-	known   hash              // the newest commit, ours or not, that precedes every operation recorded from now on
+	known   hash              // the latest commit we know of, ours or not; operations recorded from now on come after it
 }
 
 var _ history.Log = (*Log)(nil)

@@ -82,7 +82,7 @@ func (r *repository) unstage() error {
 	return nil
 }
 
-// holds reports whether the lock index.lock is ours. Any error is transient.
+// holds reports whether index.lock is our lock. Any error is transient.
 func (m *mark) holds(r *repository) (bool, error) {
 	b, err := readSmall(r.path("index.lock"))
 	if transient(err) {

@@ -33,7 +33,7 @@ func (p *plan) findIncompleteMerge(ops []operation) error {
 			p.repo.mem.postponed = op.Merges.Commit
 		}
 	}
-	merges := map[string]string{} // by path: the commit that the last operation on the path merges
+	merges := map[string]string{} // for each path, the commit that the last operation on the path merges
 	for _, op := range ops {
 		for _, path := range op.Paths {
 			merges[named(path)] = op.Merges.Commit

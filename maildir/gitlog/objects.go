@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/gitlog/embedded"
 )
 
-// hash is the name of an object. The zero hash is used if there is no object.
+// hash is the name of an object. The zero hash means that there is no object.
 type hash = plumbing.Hash
 
 // Modes in tree objects. The mode is 0 if there is no entry at a path.

@@ -40,7 +40,7 @@ type plan struct {
 	base    hash // HEAD
 	files   *tree.Tree
 	to      objects              // receives the files that are read from disk; may be nil
-	written map[string]operation // by path: the last operation that lists the path, if it recorded the path's content
+	written map[string]operation // for each path, the last operation that lists it, if that operation recorded its content
 	apart   []string             // paths for another commit, such as an operation's file that a user changed later
 	rest    []string             // edits beyond the limit of the commit
 	folders map[string]bool      // folders that contain named paths

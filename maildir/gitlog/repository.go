@@ -20,7 +20,7 @@ type repository struct {
 	config  settings
 	mem     *memory
 	owns    bool // makeOwn has been called
-	memory  int  // memory limit, in KiB, for each of its commands; 0: no limit
+	memory  int  // memory limit, in KiB, for each of its commands; 0 means no limit
 	low     bool // its commands run at low priority, may take a long time, and make their writes durable
 
 	engine

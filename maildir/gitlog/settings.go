@@ -18,7 +18,7 @@ import (
 type settings struct {
 	fileMode bool   // the executable bit on disk is significant
 	ours     bool   // gc.auto is 0 or not set, so we repack and Git does not
-	format   string // why we cannot write to the repository; "" if we can
+	format   string // why we cannot write to the repository; empty if we can
 }
 
 func readSettings(b []byte) settings {
@@ -66,7 +66,7 @@ func (g *gitProgram) person() (id string, err error) {
 		return "", err
 	}
 	c := gitCommand(g.ctx, program, g.git, "config", "--null", "--get-regexp", `^user\.(name|email)$`)
-	c.Env = append(os.Environ(), "GIT_DIR="+g.git) // uses the user's own configuration
+	c.Env = append(os.Environ(), "GIT_DIR="+g.git) // git reads the user's own configuration
 	out, err := c.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 1 {
 		return "", nil

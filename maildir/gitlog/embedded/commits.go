@@ -66,7 +66,7 @@ func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) e
 		at Entry // the entry at the path
 	}
 	var waiting []found      // newest first
-	seen := map[Hash]Entry{} // by commit: the entry at the path
+	seen := map[Hash]Entry{} // the entry at the path in each commit
 	add := func(h Hash) (at Entry, err error) {
 		if at, known := seen[h]; known {
 			return at, nil
@@ -79,7 +79,7 @@ func (r *Repository) EachCommit(tip Hash, path string, fn func(*Commit) error) e
 			return at, err
 		}
 		seen[h] = at
-		i := 0 // index at which to insert: after the commits with the same time
+		i := 0 // insert after the commits with the same time
 		for i < len(waiting) && !waiting[i].Made.Before(c.Made) {
 			i++
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
 )
 
-// Hash is the name of an object. The zero Hash is used if there is no object.
+// Hash is the name of an object. The zero Hash means that there is no object.
 type Hash = plumbing.Hash
 
 // Errors from reading objects.

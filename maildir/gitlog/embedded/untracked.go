@@ -17,7 +17,7 @@ const (
 	maxIgnore  = 1 << 20 // maximum size of a .gitignore in bytes
 )
 
-// Untracked calls each for the untracked files at or below the given paths of a work tree; "" is the whole tree. It
+// Untracked calls each for the untracked files at or below the given paths of a work tree; "" means the whole tree. It
 // omits files that match a .gitignore, or a pattern in exclude, which is the content of .git/info/exclude. Like git
 // status, it does not enter nested repositories and does not follow links.
 func Untracked(
@@ -54,7 +54,7 @@ func (i *ignores) match(path string, dir bool) bool {
 	return i.all || gitignore.NewMatcher(i.patterns).Match(strings.Split(path, "/"), dir)
 }
 
-// in returns the ignore rules for the folder of a path.
+// in returns the ignore rules for the folder that contains path.
 func (s *search) in(path string) *ignores {
 	dir := path[:max(strings.LastIndexByte(path, '/'), 0)]
 	if known := s.folders[dir]; known != nil {
