@@ -10,7 +10,7 @@ import (
 )
 
 // Backup writes a backup of the store to the writer to. The argument program is the program's version. Backup may be
-// called only while Run is running. It returns ErrUnavailable for machine faults, and errors from to and ctx.
+// called only while Run is running. It returns ErrUnavailable, and any error from to, ctx or the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()

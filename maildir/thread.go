@@ -37,7 +37,7 @@ func (p *Project) MessageWithin(ctx context.Context, id string, room *index.Room
 type ThreadPage struct {
 	Thread   string
 	Messages []index.MessageRow
-	Own      map[string]*index.Delivery // by message id: the copies of ThreadQuery.Agent, without bodies
+	Own      map[string]*index.Delivery // the copies of ThreadQuery.Agent, by message id, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
 	Note     *Error                     // not an error: set if the query identifies the thread by a message's id
 }

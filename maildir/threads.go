@@ -10,7 +10,7 @@ import (
 
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
-	Text   string // a search, which selects the threads of the messages it finds; "": all threads
+	Text   string // a search; selects the threads of the messages that it finds; empty means all threads
 	Agent  string // agent whose unread messages are counted; it need not exist
 	Limit  int    // default 20, at most 200
 	Cursor string // cursor from the previous page of the same request; "" for the first page
@@ -19,7 +19,7 @@ type ThreadsRequest struct {
 // ThreadsPage is one page of threads.
 type ThreadsPage struct {
 	Threads []ThreadListed
-	Next    string // "" at the end
+	Next    string // "" on the last page
 	Note    error  // explains how the text was interpreted, if that may be unexpected; otherwise nil
 }
 

@@ -44,8 +44,8 @@ var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // selects the newest operation on this message (may be shortened); "": on any, except readings
-	Verb string // selects the newest operation with this verb; "": with any verb
+	ID   string // selects the newest operation on this message (may be shortened); if empty, the newest that is not a reading
+	Verb string // selects the newest operation with this verb; empty means any verb
 
 	// ByAgent is true if the request comes from an agent's session. An agent's session may not undo or redo the start
 	// or end of a hold.
@@ -80,7 +80,7 @@ type Undone struct {
 	Queued   []string       `json:"queued,omitempty"`   // projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string         `json:"text_at,omitempty"`  // location of the undone text in Git, as COMMIT:PATH, or ""
-	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id does; nil: nothing
+	Next     *OperationInfo `json:"next,omitempty"`     // what the next Undo or Redo without an id would do; nil if there is nothing to do
 	Also     []Undone       `json:"also,omitempty"`     // the other operations of the same command
 
 	done *history.Done
@@ -342,8 +342,8 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 	return step, nil
 }
 
-// performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or
-// restores the copies in other projects. It stores the projects in which this is still pending in of.Queued.
+// performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
+// the copies in other projects. It stores in of.Queued the projects in which this is still pending.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -459,7 +459,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 			if err != nil {
 				return &Error{What: refusal.ChangedSinceUndone, Other: v.Path, Why: redone.Operation}
 			}
-			if row.ID == "" || at.Kind == format.KindOutbox { // the outbox copy has the bcc recipients
+			if row.ID == "" || at.Kind == format.KindOutbox { // only the outbox copy lists the bcc recipients
 				row.Message = *m
 			}
 		case format.KindInbox:

@@ -23,7 +23,7 @@ import (
 // machine is a machine on which a test can make file calls fail, by path.
 type machine struct {
 	mu    sync.Mutex
-	path  string // calls at or below this path fail; "": no call fails
+	path  string // calls at or below this path fail; empty means that no call fails
 	fault error
 }
 
@@ -124,7 +124,8 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
 			func(ctx context.Context, p *maildir.Project) error {
-				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"}) // the content differs: the file has no project
+				// the content differs, because the file has no project
+				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"})
 				if err == nil {
 					return fmt.Errorf("sent again as %s", s.ID)
 				}

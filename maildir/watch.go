@@ -43,9 +43,10 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls told for every event after a mark, in order, until ctx ends or told returns an error. If of is nil,
-// Watch reports the events of all projects, otherwise only the events of that project. If the feed no longer contains
-// the changes after the mark, Watch reports only new events. It returns told's error, ctx's error, and faults.
+// Watch calls told for every event after the given position in the feed, in order, until ctx ends or told returns an
+// error. If of is nil, Watch reports the events of all projects, otherwise only the events of that project. If the feed
+// no longer contains the changes after that position, Watch reports only new events. It returns told's error, ctx's
+// error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -181,10 +182,10 @@ func (p *Project) eventOfHold(ctx context.Context, c index.Change, h *Event) (*E
 // reclaimed is an upper bound on the time between a claim's creation and the time its change appears in the feed.
 const reclaimed = 2 * time.Second
 
-// isGap reports whether the feed may have lost changes between a mark and the changes that follow. Within one index,
-// marks increase by one, and a new index starts at a much higher mark.
+// isGap reports whether the feed may have lost changes between the position after and the changes that follow. Within
+// one index, positions increase by one. A new index starts at a much higher position.
 func (s *Store) isGap(ctx context.Context, after int64, changes []index.Change) (bool, error) {
-	if after == 0 { // the feed was still empty at that time
+	if after == 0 { // the feed was still empty when the caller got this position
 		return false, nil
 	}
 	if len(changes) > 0 {
