@@ -146,7 +146,7 @@ func stale(err error) error {
 	return err
 }
 
-// isCode reports whether err comes from SQLite with one of these primary result codes.
+// isCode reports whether err comes from SQLite with one of the given primary result codes.
 func isCode(err error, codes ...int) bool {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {

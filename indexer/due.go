@@ -31,7 +31,7 @@ func receivedPart(by, where string) string {
 
 // owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of these
 // agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents in other projects, and
-// identifies them by address. Their copies c are in their own projects.
+// identifies them by address. The copy c of such an agent is in the agent's own project.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +
@@ -87,7 +87,7 @@ const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is an SQL condition: the thread id of message r is the id of message m's thread.
+// inThreadOf is an SQL condition: message r has the id of message m's thread as its thread id.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
 // toSender is an SQL condition: message r was sent to the sender of message m. If the sender has an address outside the

@@ -186,7 +186,7 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for a name in a list encoded by listed.
+// given is SQL for one name in a list that listed has encoded.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
 // listed encodes a list of names for json_each. The names are in hex, because JSON cannot represent a name that is

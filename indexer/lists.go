@@ -69,7 +69,7 @@ func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Ch
 	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
 }
 
-// NewestChanges lists the newest changes of a project: see index.Index.
+// NewestChanges lists the newest changes in a project: see index.Index.
 func (x *Index) NewestChanges(ctx context.Context, slug string, before int64, limit int) ([]index.Change, error) {
 	if before <= 0 {
 		before = math.MaxInt64

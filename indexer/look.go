@@ -27,12 +27,12 @@ type observation struct {
 	hold    *format.Hold
 }
 
-// observer reads the files of a tree for one batch. It parses equal copies of a message only once.
+// observer reads the files of a tree for one batch. It parses identical copies of a message only once.
 type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]tree.Written // the files that the caller has just written, by path
-	dirs   map[string]bool         // whether a path is a folder with no symbolic link in its path
+	dirs   map[string]bool         // for each path, whether it is a folder below no symbolic link
 	parsed map[parseKey]parse
 }
 
@@ -192,7 +192,7 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns the problem of an invalid message file. If the file was saved in an outbox to be sent, the
+// unsentInstead returns the problem to record for an invalid message file. If the file was saved in an outbox to be sent, the
 // problem says why it was not sent. Otherwise, the problem is err.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {

@@ -124,7 +124,7 @@ func (f fts) render(e query.Expr) string {
 }
 
 // group joins the expressions in with by the operator, and excludes everything that an expression in without matches.
-// If with is empty, the result matches all other messages of the project.
+// If with is empty, the result matches all other messages in the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

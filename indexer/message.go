@@ -218,7 +218,7 @@ func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string
 	return id, err
 }
 
-// Newest lists the newest messages of all projects: see index.Index.
+// Newest lists the newest messages in all projects: see index.Index.
 func (x *Index) Newest(ctx context.Context, limit int) ([]index.MessageRow, error) {
 	const text = "SELECT p.slug, m.id, m.thread, m.sender, m.subject FROM messages m JOIN projects p USING (pid) " +
 		"ORDER BY m.row DESC LIMIT ? + 0"

@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany checks a newly opened index when more callers read an inbox at the same time than there are
-// connections. The callers must wait for each other without a deadlock.
+// TestInboxOfMany checks that there is no deadlock if more callers than there are connections read an inbox at the same
+// time. The index has just been opened, so no query has been prepared.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -158,7 +158,7 @@ func (b *batch) agents([]*letter) error {
 	return nil
 }
 
-// record adds the batch's differences to the feed of changes.
+// record adds the differences that the batch found to the feed of changes.
 func (b *batch) record(letters []*letter) error {
 	if b.new {
 		return nil

@@ -58,7 +58,7 @@ func TestWrittenIsProven(t *testing.T) {
 	if st, err = tr.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	st.MTime = st.CTime // as if the file had been staged in the same clock tick
+	st.MTime = st.CTime // as if the file had been staged and renamed in the same clock tick
 	written[path] = tree.Written{Data: []byte(data), Stat: st}
 	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)

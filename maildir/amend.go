@@ -201,8 +201,8 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 }
 
 // planTelling plans a notice from the agent that a message has changed. The notice goes to the message's author and to
-// every agent of the project that has read the message. planTelling returns the names of the recipients. The
-// recipients do not see each other's names, because some may have received the message as bcc (Invariant I7).
+// every agent in the project that has read it. planTelling returns the names of the recipients. The recipients do not
+// see each other's names, because some may have received the message as bcc (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {

@@ -501,8 +501,8 @@ func TestClaimsHostile(t *testing.T) {
 }
 
 // TestClaimsOfNamesakes checks that two agents with the same name are treated as different agents until their machines
-// have merged their mail. An agent of another machine must not be able to claim paths on this machine. A user's agent
-// must be the same agent on all machines.
+// have merged their mail. Another machine's agent must not be able to claim paths on this machine. A user's agent must
+// be the same agent on all machines.
 func TestClaimsOfNamesakes(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -188,7 +188,7 @@ func TestClaimsTwinReleases(t *testing.T) {
 	a.register(t, "Twin")
 	b.register(t, "Twin")
 	b.claims(t, "Twin", "lib/**")
-	a.now(t) // claims are synchronized, but the mail of b has not been pushed
+	a.now(t) // the claims are synchronized, but b's mail has not been pushed
 	a.release(t, "Twin")
 	a.now(t)
 	if a.granted(t, "Ann", claim.Request{Patterns: []string{"lib/**"}}) {
@@ -320,8 +320,8 @@ func TestClaimsHandedOver(t *testing.T) {
 	}
 }
 
-// TestClaimsStaleFiles checks that claim files of other machines that come from an old commit are not treated as
-// requests.
+// TestClaimsStaleFiles checks that other machines' claim files are not treated as requests if they come from an old
+// commit.
 func TestClaimsStaleFiles(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -46,7 +46,7 @@ func (p *Project) Queued(ctx context.Context, id string) []string {
 	return p.carrier.Waits(p.mail, m)
 }
 
-// InAnotherProject reports whether a party to a message is an agent of another project, based only on the form of the
+// InAnotherProject reports whether a party to a message is an agent in another project, based only on the form of the
 // party's address. That project may be missing on this machine.
 func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }
 

@@ -12,13 +12,13 @@ func (p *Project) Changed() <-chan struct{} {
 	return p.mail.Store.Feed.Agent(p.mail.Slug, core.AnyAgent)
 }
 
-// Changes returns up to limit changes from all projects, oldest first. It starts after the given position in the feed.
+// Changes returns up to limit changes after the given position in the feed, from all projects, oldest first.
 func (s *Store) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return s.core.Index.Changes(ctx, after, limit)
 }
 
-// NewestChanges returns up to limit changes of the project, newest first. It starts before the given position in the
-// feed, or at the end of the feed if before is 0.
+// NewestChanges returns up to limit of the project's changes before the given position in the feed, newest first. If
+// before is 0, it returns the newest changes.
 func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([]index.Change, error) {
 	return p.mail.Store.Index.NewestChanges(ctx, p.mail.Slug, before, limit)
 }

@@ -82,7 +82,7 @@ func TestFloodOfEdits(t *testing.T) {
 	<-differing // the comparison has found the files to ingest, but has not returned yet
 	next := first.at(func(string) bool { return true })
 	close(hold.goOn)
-	<-next.reached // some of these files have been ingested
+	<-next.reached // some of the files have been ingested, but not all
 	select {
 	case err := <-level:
 		t.Error("the comparison was answered before everything was ingested:", err)

@@ -15,7 +15,7 @@ type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
 	Next int64  // cursor of the next page; 0 at the end
-	Note *Error // not an error: set if the query identifies a thread by the id of a message
+	Note *Error // set if the query identifies a thread by a message's id; not an error
 }
 
 // Default and maximum page sizes of lists, in messages.

@@ -17,7 +17,7 @@ import (
 // Deferred is a thread that an agent has hidden for a while.
 type Deferred struct {
 	Thread  string       `json:"thread_id"`
-	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox; it gets the mark
+	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox; it gets the .later mark
 	Subject string       `json:"subject"`
 	Until   format.Stamp `json:"until"`
 }
@@ -67,7 +67,7 @@ func (b *Box) Later(ctx context.Context, thread string, long time.Duration) (*De
 		if err != nil {
 			return err
 		}
-		until := g.Now.Add(long).Truncate(time.Microsecond) // the precision of a mark
+		until := g.Now.Add(long).Truncate(time.Microsecond) // marks have a precision of a microsecond
 		later.Until = format.At(until)
 		path := format.LaterMark(d.CopyPath)
 		st, err := g.Stat(path)

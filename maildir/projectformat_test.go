@@ -19,11 +19,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// upgradeText is part of every refusal of a format that is too new.
+// upgradeText is part of every error about a format that is too new.
 const upgradeText = "has format 2, and the version of mailtree on this machine supports formats up to 1. " +
 	"Upgrade mailtree on this machine."
 
-// isNewer fails the test unless err is the refusal of a format that is too new.
+// isNewer fails the test unless err says that a format is too new.
 func isNewer(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), upgradeText) {

@@ -48,9 +48,9 @@ func verbsOn(t testing.TB, p *maildir.Project, agent, id string) (verbs []string
 	return verbs
 }
 
-// TestReplySettles checks that a recipient's reply marks the answered message as read, and as acknowledged if the
-// message requests that. The marks must have the time of the reply. Undoing the reply must remove these marks and no
-// others.
+// TestReplySettles checks that a recipient's reply marks the answered message as read and, if the message requests an
+// acknowledgment, as acknowledged. The marks must have the time of the reply. Undoing the reply must remove only these
+// marks.
 func TestReplySettles(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{}).Store

@@ -49,7 +49,7 @@ type Store struct {
 	mu       sync.Mutex
 	projects map[string]*Project
 	leftOut  map[string]error      // why projects could not be opened, by slug
-	meant    map[string]keyMeaning // cached meanings of keys of open projects, by key; replaced when outdated
+	meant    map[string]keyMeaning // cached meanings of keys that identify open projects; the map is replaced when outdated
 	start    func(*Project)        // set while Run is running: starts a project
 }
 
@@ -316,7 +316,7 @@ func (s *Store) Proven(d *index.Delivery) bool {
 	return verified && d.Door != format.DoorGateway
 }
 
-// Problems returns up to most invalid files of the project with the given slug, or of all projects if project is "".
+// Problems returns up to most invalid files in the project with the given slug, or in all projects if project is "".
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Problems(ctx, project, most)
 }

@@ -371,7 +371,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message; returns the path on b of the version next to it
+	aside := func(m sharer, text string) string { // edits the message on m and saves this version next to it on b; returns the new path
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {

@@ -39,7 +39,7 @@ type ThreadPage struct {
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // the copies of ThreadQuery.Agent, by message id, without bodies
 	Next     int64                      // cursor of the next page; 0 at the end
-	Note     *Error                     // not an error: set if the query identifies the thread by a message's id
+	Note     *Error                     // set if the query identifies the thread by a message's id; not an error
 }
 
 // threadPage is the default and maximum size of a page, in messages.

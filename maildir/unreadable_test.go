@@ -60,8 +60,8 @@ func until(t testing.TB, what string, is func() bool) {
 }
 
 // TestUnreadDecisions checks that a request is refused as unavailable if it depends on a file that the machine cannot
-// read. The request must never be answered as if the file did not exist. When the machine works again, the request
-// must be answered correctly without a restart.
+// read. The request must never be answered as if the file were missing. When the machine works again, the request must
+// be answered correctly without a restart.
 func TestUnreadDecisions(t *testing.T) {
 	t.Parallel()
 	mail := func(id, from, key string) string {

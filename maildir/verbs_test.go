@@ -315,8 +315,8 @@ func TestFanout(t *testing.T) {
 	}
 }
 
-// TestMailboxDepth checks that a mailbox gets no more messages from bounded drafts than it has room for, even if many
-// agents send at the same time.
+// TestMailboxDepth checks that a mailbox does not get more unread messages than the limit if the drafts are Bounded,
+// even if many agents send at the same time.
 func TestMailboxDepth(t *testing.T) {
 	t.Parallel()
 	const depth = 5

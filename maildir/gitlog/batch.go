@@ -181,7 +181,7 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 		p.commit = p.at.commit
 	}
 	if err == nil && !l.embedded {
-		err = repo.makeOwn() // do this now, because two goroutines will use the result
+		err = repo.makeOwn() // create the folder now, because two goroutines are about to use it
 	}
 	switch {
 	case err != nil:
@@ -209,7 +209,7 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.base, err = p.repo.checkIndex(); err != nil { // do this first, because a damaged index prevents the commit
+	if p.base, err = p.repo.checkIndex(); err != nil { // check the index first, because a damaged index prevents the commit
 		return false, err
 	}
 	p.commit = p.at.commit

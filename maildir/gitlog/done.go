@@ -34,7 +34,7 @@ func (l *Log) LastDone(ctx context.Context, q history.DoneQuery) ([]history.Done
 	return s.all, err
 }
 
-// deed is the key by which an undo is matched with the operation that it undoes.
+// deed is the key for matching an undo with the operation that it undoes.
 type deed struct{ verb, id string }
 
 // doneSearch is the state of a LastDone call, which examines the agent's operations, newest first.

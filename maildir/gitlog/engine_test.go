@@ -69,8 +69,8 @@ var onBothEngines = map[string]func(*testing.T){
 
 const withoutGit = "TestEmbeddedEngine"
 
-// TestEmbeddedEngine runs the tests in onBothEngines without the git program. To check the repository, these tests
-// still use the program (git).
+// TestEmbeddedEngine runs the tests in onBothEngines without the git program. The tests still use the git program to
+// check the repository.
 func TestEmbeddedEngine(t *testing.T) {
 	for name, test := range onBothEngines {
 		t.Run(name, test)

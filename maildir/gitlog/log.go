@@ -356,7 +356,8 @@ func (l *Log) commitDue(ctx context.Context) {
 	})
 }
 
-// outlast returns a context that ends some time after ctx ends (chance), so that a round in progress can finish.
+// outlast returns a context that outlives ctx by the duration that chance returns, so that a round in progress can
+// finish.
 func (l *Log) outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(l.chance(), end) })

@@ -246,7 +246,8 @@ func TestBesideAPerson(t *testing.T) {
 	t.Logf("%d commits by hand alongside %d operations in %s commits", commits.Load(), n, tr.git("rev-list", "--count", "--author=A", "HEAD"))
 }
 
-// refused sends a message and checks that it cannot be committed at present.
+// refused sends a message and checks that the operation is not committed, and that State reports the given mode and
+// reason.
 func (t *repoTree) refused(id, mode, part string) {
 	t.Helper()
 	head := t.git("rev-parse", "main")

@@ -115,7 +115,7 @@ func TestSinglesAreBounded(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
 	var paths []string
-	for i := range singleTrees / (singles - 1) / 270 { // slightly too many files for sixteen commits
+	for i := range singleTrees / (singles - 1) / 270 { // slightly too many files to rewrite their folder sixteen times
 		p := fmt.Sprintf("messages/%0240d", i)
 		tr.write(p, "")
 		paths = append(paths, p)

@@ -28,7 +28,7 @@ func (l *Log) State() history.State {
 
 // standing returns an error if the repository does not currently accept commits.
 func (l *Log) standing() error {
-	repo, err := l.openRepository(context.Background(), newMemory()) // l.mem is guarded by l.turn
+	repo, err := l.openRepository(context.Background(), newMemory()) // not l.mem, which is guarded by l.turn
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func (r *repository) pack() error {
 	return err
 }
 
-// looseObjects is the number of loose objects and packs in the object store.
+// looseObjects contains the numbers of loose objects and packs in the object store.
 type looseObjects struct{ loose, packs int }
 
 func (l looseObjects) weight() int { return l.loose + packWeight*l.packs }

@@ -254,9 +254,9 @@ func TestTidyEnds(t *testing.T) {
 		pids, err = os.ReadFile(file)
 		return err == nil
 	}
-	const lowest = 20 - 19 // as the kernel reports it
+	const lowest = 20 - 19 // nice value 19, as the kernel reports it
 	tr.until("the program runs", func() bool { return read(program + ".pid") })
-	tr.until("it has the lowest priority", func() bool { // set after the program starts; its children inherit it
+	tr.until("it has the lowest priority", func() bool { // the priority is set after the program starts; its children inherit it
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(pids)))
 		n, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid)
 		return err == nil && n == lowest

@@ -223,7 +223,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.equal("history", tr.git("log", "-3", "--format=%s", "--", "status"), "edit: status\nsend: A -> B: about m4\nmine")
 	tr.equal("delivered", tr.git("show", "HEAD~:status"), "ready")
 	tr.sound()
-	tr.record(tr.deliver("m5", "status", "work\n")) // the user commits after this operation and edits after the next
+	tr.record(tr.deliver("m5", "status", "work\n")) // the user commits after this operation and edits the file after the next one
 	tr.write("status", "by hand again\n")
 	tr.git("commit", "-qam", "mine")
 	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
