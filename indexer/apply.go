@@ -23,7 +23,7 @@ type letter struct {
 	id      string
 	message                 // the message derived from its current files
 	files   []*file         // the message's files
-	holders map[string]bool // the holders whose deliveries the batch writes
+	holders map[string]bool // the agents whose deliveries the batch writes
 	stored  *stored         // the message's rows in the tables; nil if there are none
 	msg     *format.Message // the new content; nil if the content does not change
 	row     int64           // the message's row after the batch
@@ -54,7 +54,7 @@ func (b *batch) apply() error {
 // letters reads the file. If that file has changed in the meantime, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
-	// marked lists the holders of changed marks, by message id. If files other than marks also changed, the entry is
+	// marked lists the agents whose marks changed, by message id. If files other than marks also changed, the entry is
 	// nil.
 	marked := map[string]map[string]bool{}
 	for _, lk := range b.order {

@@ -24,7 +24,7 @@ type box struct {
 	read                       *file // the mark that records that the message was read: see docs/reference/tree.md, "Marks"
 }
 
-// derive applies the rules to all files with the same id. The files may be in any order.
+// derive returns the message that results from the files, which all have the same id and may be in any order.
 func derive(files []*file) message {
 	slices.SortFunc(files, func(a, b *file) int { return strings.Compare(a.path, b.path) })
 	m := message{boxes: map[string]box{}, twins: map[string]string{}}

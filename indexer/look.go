@@ -192,8 +192,8 @@ func (lk *observation) parse(l *observer, data []byte, sum digest) (err error) {
 	return err
 }
 
-// unsentInstead returns the problem to record for an invalid message file. If the file was saved in an outbox to be sent, the
-// problem says why it was not sent. Otherwise, the problem is err.
+// unsentInstead returns the problem to record for an invalid message file. If the file was saved in an outbox to be
+// sent, the problem says why it was not sent. Otherwise, the problem is err itself.
 func unsentInstead(f *file, data []byte, err error) error {
 	if f.kind == format.KindOutbox {
 		u, bad := format.ParseUnsent(data)

@@ -66,9 +66,9 @@ func (w *writer) do(text string, args ...any) error {
 	return err
 }
 
-// script executes statements once, unprepared.
+// script executes statements without preparing them.
 func (w *writer) script(text string) error {
-	_, err := w.conn.ExecContext(context.Background(), text) // not a caller's context: see writer
+	_, err := w.conn.ExecContext(context.Background(), text) // not the caller's context: see writer
 	return err
 }
 
@@ -78,7 +78,7 @@ func (w *writer) each(text string, args []any, row func(scan scanner) error) err
 	if err != nil {
 		return err
 	}
-	return each(context.Background(), s, args, row) // not a caller's context: see writer
+	return each(context.Background(), s, args, row) // not the caller's context: see writer
 }
 
 // transaction runs f in a transaction, and rolls it back if f fails.

@@ -29,7 +29,7 @@ func TestWrittenIsProven(t *testing.T) {
 	}
 	putFile(t, dir, path, data)
 	was := time.Now().Add(-time.Second)
-	if err := os.Chtimes(at, was, was); err != nil { // like a file that was staged before it was renamed
+	if err := os.Chtimes(at, was, was); err != nil { // as for a file that was staged before it was renamed
 		t.Fatal(err)
 	}
 	st, err := tr.Stat(path)

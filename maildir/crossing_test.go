@@ -215,7 +215,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked makes writes to an agent's inbox fail while the Bool is true.
+// blocked makes writes to an agent's inbox fail while its Bool is true.
 type blocked struct {
 	atomic.Bool
 	agent string

@@ -54,7 +54,7 @@ type Project struct {
 	pops    pops
 	stamps  stamping
 
-	stop  context.CancelFunc // ends Project.run; nil if the store is not running. Guarded by Store.mu
+	stop  context.CancelFunc // ends Project.run; nil if the store is not running; guarded by Store.mu
 	ended chan struct{}      // closed when run has returned
 }
 

@@ -480,7 +480,7 @@ func TestSyncStorm(t *testing.T) {
 			}
 		}
 	})
-	beside.Go(func() { // a user who commits
+	beside.Go(func() { // a user who commits by hand
 		dir := all[0].p.Dir()
 		for n := 0; done.Err() == nil; n++ {
 			file := filepath.Join(dir, fmt.Sprintf("note%d.txt", n%5))

@@ -52,13 +52,13 @@ type Undoing struct {
 	ByAgent bool
 }
 
-// isUndoable reports whether operations with that verb can be undone.
+// isUndoable reports whether operations with the given verb can be undone.
 func isUndoable(verb string) bool {
 	_, ok := undoable[verb]
 	return ok
 }
 
-// wants reports whether u selects operations with that verb.
+// wants reports whether u selects operations with the given verb.
 func (u *Undoing) wants(verb string) bool {
 	return isUndoable(verb) && (u.Verb == "" || u.Verb == verb) && (u.ID != "" || !slices.Contains(readings, verb))
 }

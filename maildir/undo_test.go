@@ -195,7 +195,7 @@ func TestUndoClaims(t *testing.T) {
 		}
 	}
 	ann := p.Box("Ann", format.Origin{})
-	for i := range 40 { // too many for one commit each
+	for i := range 40 { // too many operations for one commit each
 		if _, err := ann.Claim(t.Context(), claim.Request{Patterns: []string{fmt.Sprint(i)}}); err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestUndoMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
 	var all []string
-	for range 40 { // too many for one commit each
+	for range 40 { // too many operations for one commit each
 		m := send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 		all = append(all, m.ID)
 	}

@@ -110,7 +110,7 @@ func (s *doneSearch) describe(
 	done = history.Done{Verb: s.verb, ID: op.ID, At: c.made, Step: op.Step, Summary: op.Summary, Commit: c.name.String()}
 	kinds := beside(*op)
 	others := slices.DeleteFunc(slices.Clone(ops), func(o history.RecordedOp) bool { return !overlap(kinds, beside(o)) })
-	if changes && len(others) <= 1 { // if there are several such operations, each of them may have written the files
+	if changes && len(others) <= 1 { // if there are several such operations, any of them may have written the files
 		done.Changes, err = repo.changesBy(c, *op)
 	}
 	return done, err

@@ -28,7 +28,7 @@ func TestFault(t *testing.T) {
 			if err := tr.log.Flush(context.Background()); err == nil {
 				t.Error("the edit was committed")
 			}
-			if name != ".git/index" { // links to an index are not followed
+			if name != ".git/index" { // the server does not follow a link in place of the index
 				tr.state("waiting", "the server tries again")
 			}
 			back()

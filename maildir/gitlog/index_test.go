@@ -54,7 +54,7 @@ func TestIndexAsGitWrites(t *testing.T) {
 				tr.git("add", n+".staged")
 			}
 			tr.git("update-index", "--add", "--cacheinfo", "100644,"+tr.git("rev-parse", "HEAD:a")+",a.b/w")
-			tr.write("staged", "by hand") // one of our paths, but only in the index
+			tr.write("staged", "by hand") // one of our paths; in the index but not in HEAD
 			tr.git("add", "staged")
 			tr.check(os.RemoveAll(tr.path("dir")))
 			tr.check(os.Remove(tr.path("file")))

@@ -141,9 +141,9 @@ func unixTime(text string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// entries returns a commit's entries at paths and, for each folder of the paths, the size of its tree object in
-// bytes. Paths without an entry are omitted. Each tree object is read only once. The commit may be the zero hash.
-// entries returns the same errors as read.
+// entries returns a commit's entries at paths. It also returns the size, in bytes, of the tree object of each folder
+// that contains one of the paths. Paths without an entry are omitted. Each tree object is read only once. The commit
+// may be the zero hash. entries returns the same errors as read.
 func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
 	at, sizes = map[string]entry{}, map[string]int{}
 	if commit.IsZero() {
@@ -175,7 +175,7 @@ func (r *repository) entries(commit hash, paths ...string) (at map[string]entry,
 	return at, sizes, nil
 }
 
-// splitPath returns the folder of a path ("" for the root) and the name in it.
+// splitPath splits a path into its folder ("" for the root) and its name in that folder.
 func splitPath(path string) (dir, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]

@@ -128,8 +128,9 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 			t.Errorf("%s: want %q:\n%s", f, want, out)
 		}
 	}
-	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2")         // removes the file racy if it is unchanged
-	tr.equal("status", tr.git("status", "--porcelain"), " M other") // Git has smudged other, or its ctime differs
+	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2") // removes the file named racy if it is unchanged
+	// Git has smudged the entry of the file named other, or its ctime differs
+	tr.equal("status", tr.git("status", "--porcelain"), " M other")
 }
 
 func TestBetweenTwoCommits(t *testing.T) {

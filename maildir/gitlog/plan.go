@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// change is the change to a path that a commit makes.
+// change is a change that a commit makes to one path.
 type change struct {
 	path     string
 	old, new entry         // the entries in HEAD and in the new commit
@@ -92,7 +92,7 @@ func (p *plan) add(path string) {
 	}
 }
 
-// load reads every named path in HEAD and on disk.
+// load reads every path in the plan from HEAD, and its new content from an operation or from disk.
 func (p *plan) load(log *slog.Logger) error {
 	have, sizes, err := p.repo.entries(p.base, slices.Collect(maps.Keys(p.changes))...)
 	if err != nil {

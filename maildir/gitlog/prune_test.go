@@ -36,7 +36,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 				tr.log.step = func(s string) {
 					if s == step && !reached {
 						reached = true
-						tr.tryGit("gc", "-q", "--prune=now") // this fails while we hold a lock
+						tr.tryGit("gc", "-q", "--prune=now") // git gc fails while we hold a lock
 						tr.tryGit("repack", "-a", "-d", "-q")
 						tr.tryGit("prune", "--expire=now")
 					}
@@ -47,7 +47,7 @@ func TestPruneAtEveryStep(t *testing.T) {
 					}
 				}
 				if step == "built" {
-					_ = tr.log.Flush(context.Background()) // may fail: a prune may remove a file of git fast-import
+					_ = tr.log.Flush(context.Background()) // may fail, because a prune may remove a file that git fast-import needs
 				}
 				tr.flush()
 				if !reached {

@@ -23,14 +23,14 @@ type queue struct {
 	retry     time.Time // do not commit before this time, because a commit failed
 	look      time.Time // when to check that our last commits were not undone; zero if no check is due
 	failures  int
-	held      int // total size, in bytes, of the contents that the records contain
+	held      int // total size, in bytes, of the contents in the records
 }
 
 type record struct {
 	ops  []writer.Op
 	done func()
 	base hash // the newest commit that was known when the record was added
-	held int  // total size, in bytes, of the contents that the operations contain
+	held int  // total size, in bytes, of the contents in the operations
 }
 
 // maxHeld is the maximum total size, in bytes, of the contents in the queue, which may grow, for example, during a

@@ -70,7 +70,7 @@ func (g *gitProgram) eachCommit(tip hash, which commits, fn func(*commit) error)
 	}, args...)
 }
 
-// commit reads the commit with that name.
+// commit reads the commit with the given name.
 func (r *repository) commit(name hash) (found *commit, err error) {
 	err = r.eachCommit(name, commits{most: 1}, func(c *commit) error { found = c; return nil })
 	if err == nil && found == nil {

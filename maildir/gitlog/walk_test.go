@@ -252,7 +252,7 @@ func BenchmarkWalk(b *testing.B) {
 		for what, q := range of {
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
 		}
-		b.Run("thread/"+name, func(b *testing.B) { // this finds the removed messages first
+		b.Run("thread/"+name, func(b *testing.B) { // this walk finds the removed messages first
 			for b.Loop() {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)

@@ -97,7 +97,7 @@ func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	}
 	same, err := p.files.SameBytes(c.path, is.Data)
 	if !same {
-		c.seen = tree.FileStat{} // the state does not belong to the committed content
+		c.seen = tree.FileStat{} // the state on disk does not belong to the committed content
 	}
 	return same, ifTransient(err)
 }
