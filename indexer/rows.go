@@ -45,7 +45,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // not the caller's context, because the statement outlives the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // do not use the caller's context, because the statement outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -68,7 +68,7 @@ func (w *writer) do(text string, args ...any) error {
 
 // script executes statements without preparing them.
 func (w *writer) script(text string) error {
-	_, err := w.conn.ExecContext(context.Background(), text) // not the caller's context: see writer
+	_, err := w.conn.ExecContext(context.Background(), text) // do not use the caller's context: see writer
 	return err
 }
 
@@ -78,7 +78,7 @@ func (w *writer) each(text string, args []any, row func(scan scanner) error) err
 	if err != nil {
 		return err
 	}
-	return each(context.Background(), s, args, row) // not the caller's context: see writer
+	return each(context.Background(), s, args, row) // do not use the caller's context: see writer
 }
 
 // transaction runs f in a transaction, and rolls it back if f fails.

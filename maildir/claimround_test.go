@@ -133,7 +133,7 @@ func TestSharedClaims(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	level(t, a, b) // commits the files of the last round
+	level(t, a, b) // commits the files that the last round wrote
 	head := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD")
 	level(t, a, b)
 	if now := gitIn(t, b.p.Dir(), "rev-parse", "HEAD") + gitIn(t, a.p.Dir(), "rev-parse", "HEAD"); now != head {

@@ -128,8 +128,8 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn checks that a claim does not reappear if its machine releases it while sync is off on another
-// machine.
+// TestClaimsOffOn checks that a released claim stays released if the sync of another machine was off at the time of the
+// release.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -71,7 +71,7 @@ func items(t testing.TB, p *maildir.Project) (names []string) {
 	return names
 }
 
-// message reads a message file of a project.
+// message reads a message file from a project's tree.
 func message(t testing.TB, p *maildir.Project, path string) *format.Message {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.Dir(), path))

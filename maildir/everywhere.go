@@ -21,7 +21,7 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 		return p, nil, err
 	}
 	other := s.known(found[0].Slug)
-	if other == nil { // removed in the meantime
+	if other == nil { // the project was removed in the meantime
 		return p, nil, nil
 	}
 	return other, &Error{

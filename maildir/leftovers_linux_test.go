@@ -65,7 +65,7 @@ func TestLeftovers(t *testing.T) {
 		t.Fatalf("in staging: %v", left)
 	}
 
-	for _, name := range []string{"BlueLake-1-2", "folder"} { // left by killed processes
+	for _, name := range []string{"BlueLake-1-2", "folder"} { // files left behind by killed processes
 		if err := os.MkdirAll(filepath.Join(tmp, name, "deep"), 0o700); err != nil {
 			t.Fatal(err)
 		}

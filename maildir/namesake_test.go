@@ -76,7 +76,7 @@ func TestNamesakes(t *testing.T) {
 			}
 			order[0].now(t)
 			order[1].now(t)
-			c.send(t, "Cid", "Blue", "from c") // c sends this to the agent that has the name Blue on c
+			c.send(t, "Cid", "Blue", "from c") // c sends this to the agent that is called Blue on c
 			c.now(t)
 			order[2].now(t)
 			if got := a.subjects(t, "Blue"); !firstPushes && fmt.Sprint(got) != "[to Blue of a]" { // b has no mail from a
@@ -252,7 +252,7 @@ func testNamesakesPeople(t *testing.T, personFirst bool) {
 		}
 		m.send(t, "Ada", "Ada", "from one of two")
 	}
-	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // created later, but this is a user's agent
+	if _, _, err := b.p.Agents.Person(t.Context(), "Eve"); err != nil { // this agent is created later, but belongs to a user
 		t.Fatal(err)
 	}
 	b.send(t, "Eve", "Ada", "from Eve")

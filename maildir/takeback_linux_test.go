@@ -65,7 +65,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 				t.Fatal(err)
 			}
 			ageAll(t, filepath.Join(p.Dir(), ".mailtree/tmp"))
-			if err := maildir.SweepStaging(t.Context(), p); err != nil { // must keep the operation's files
+			if err := maildir.SweepStaging(t.Context(), p); err != nil { // SweepStaging must keep the operation's files
 				t.Fatal(err)
 			}
 			send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "kept", Body: "b"})

@@ -71,7 +71,7 @@ func TestUnreadDecisions(t *testing.T) {
 	for _, c := range []struct {
 		name, path, data string
 		do               func(ctx context.Context, p *maildir.Project) error
-		after            func(t *testing.T, err error) // gets the error of do after the machine works again
+		after            func(t *testing.T, err error) // called with do's error after the machine works again
 	}{
 		{"recipient", "agents/Eve/profile.json", `{"program": "x", "inception": "2026-01-01T00:00:00Z"}`,
 			func(ctx context.Context, p *maildir.Project) error {

@@ -10,9 +10,9 @@ import (
 )
 
 // newConfig is the content of .git/config in a repository that Init creates. Each setting that differs from Git's
-// defaults keeps a user's configuration from interfering with the history: files are committed unchanged, no program
-// is run, and Git's own maintenance never runs at the same time as a writer. fsmonitor is empty because Git before
-// 2.36 would run a program named "false". See docs/explanation/durability.md, "Why it is done this way".
+// defaults keeps a user's configuration from interfering with the history. As a result, files are committed unchanged,
+// no program is run, and Git's own maintenance never runs at the same time as a writer. fsmonitor is empty because Git
+// before 2.36 would run a program named "false". See docs/explanation/durability.md, "Why it is done this way".
 const newConfig = `[core]
 	repositoryformatversion = 0
 	filemode = true

@@ -263,7 +263,7 @@ func TestTidyEnds(t *testing.T) {
 	})
 	tr.check(os.WriteFile(program+".go", nil, 0o600))
 	tr.until("it has started another program", func() bool { return read(program + ".pids") })
-	tr.send("m1", "m1") // commits must be possible in the meantime
+	tr.send("m1", "m1") // commits must be possible during the repack
 	tr.until("committed", func() bool { return tr.log.State().Pending == 0 })
 	for _, p := range strings.Fields(string(pids)) {
 		pid, _ := strconv.Atoi(p)

@@ -67,7 +67,7 @@ func TestWalk(t *testing.T) {
 	tr.flush()
 	tr.git("-c", "user.name=P", "rm", "-q", "notes.md")
 	tr.git("commit", "-qm", "tidy up")
-	tr.send("m4", "messages/m4.md") // not committed before the walk
+	tr.send("m4", "messages/m4.md") // this operation is not committed before the walk
 	tr.equal("everything", strings.Join(tr.walk(everything()), "\n"), `send A m4 [A -> B: about m4], added messages/m4.md
 Person edit=false tidy up, removed notes.md
 mailtree edit=true edit: notes.md, added notes.md

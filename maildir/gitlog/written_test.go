@@ -115,7 +115,7 @@ func TestWrittenIsNotRead(t *testing.T) {
 	tr := newTree(t, Config{External: true})
 	o := tr.deliver("m1", "m1", "as delivered\n")
 	tr.check(os.Chtimes(tr.path("m1"), time.Now(), time.Now().Add(-time.Hour)))
-	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // not the actual content
+	o.Written["m1"] = tree.Written{Data: []byte("AS DELIVERED\n"), Stat: tr.statOf("m1")} // differs from the file's actual content
 	tr.check(clock.Sleep(context.Background(), 2*restTime))
 	tr.record(o)
 	tr.commitOps()
