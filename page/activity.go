@@ -21,7 +21,7 @@ type operation struct {
 	Who, What string // Who is "" if unknown
 	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
-	To        fewNames // for a new message: the recipients
+	To        fewNames // the recipients of a new message
 	Gone      bool     // the message no longer exists
 	Path      string
 }
@@ -139,7 +139,7 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 	return names, err
 }
 
-// activityReading converts changes to rows of the activity.
+// activityReading converts changes to rows of the activity view.
 type activityReading struct {
 	*view
 	shown  activityShown

@@ -37,7 +37,7 @@ type draftShown struct {
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
 
-	Asks   bool   // the thread asks the user for an answer or an acknowledgement
+	Asks   bool   // the thread asks the user for an answer or an acknowledgment
 	YesNo  bool   // Yes and No can answer ReplyTo
 	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
 	Unread string // ids of unread messages, joined with commas; "" if the thread asks the user for something

@@ -329,14 +329,15 @@ func TestNudge(t *testing.T) {
 	if err := s.p.Agents.SetPresence(t.Context(), "Cat", format.Ready); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/agents"), `aria-label="Nudge Bob"`, `aria-label="Nudge Cat"`) // Bob again, and Cat in its window
+	// Bob can be nudged again, and Cat can be nudged in its window.
+	contains(t, b.see(s.base+"/agents"), `aria-label="Nudge Bob"`, `aria-label="Nudge Cat"`)
 	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
 		t.Errorf("a link can make the view say anything:\n%s", text)
 	}
 }
 
 // TestActivityMarks checks that acknowledging and archiving a message are shown on one line each, although they also
-// mark the message as read. Only reading a message must not be shown.
+// mark the message as read. Merely reading a message must not be shown.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})

@@ -306,7 +306,7 @@ func (v *view) tellSent(d *outcome, id string) {
 }
 
 // saidAt returns path with a URL parameter that contains one of the page's own sentences. The sentence is signed, so
-// that nobody else can create a link that makes a view show another text.
+// that nobody else can create a link that makes a view show other text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }

@@ -40,8 +40,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a working day. A question and a request for an acknowledgement are waiting for
-// pat, other agents owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
+// story is a project in the middle of a working day. A question and a request for an acknowledgment are waiting for
+// pat, other agents owe pat an acknowledgment, RedStone is idle with unread mail, files are claimed, and one file is
 // invalid.
 type story struct {
 	*site

@@ -18,15 +18,15 @@ import (
 
 // desk is a list of threads. In a wide window, the list is also shown next to a thread that was opened from it.
 type desk struct {
-	In     string // the list, as a value of inList; "" for the list of waiting items
+	In     string // the list, as a value of inList; empty for the list of waiting items
 	Title  string
 	Groups []group     // the waiting items
-	Rows   []rowShown  // the rows of any other list
+	Rows   []rowShown  // the rows of a list other than the list of waiting items
 	Found  searchShown // details of a search
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Past   *pastShown  // the events while the user was away; nil next to a thread and in part of a view
+	Past   *pastShown  // what happened while the user was away; nil next to a thread and in part of a view
 }
 
 // inList is the URL parameter that specifies the list from which the user opened a thread. Its value is one of the
@@ -89,7 +89,7 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // total number of prompts and threads; excludes a thread that stays only while it is being read
+	Count     int // total number of prompts and threads, not counting a thread that is listed only because it is open
 }
 
 // rowShown is one thread in the list.
@@ -103,7 +103,7 @@ type rowShown struct {
 	In         string // the name of the thread's project, in a list of all projects
 	Open       bool   // whether the thread is shown next to the list
 	Waits      bool   // whether something in the thread is waiting for the user
-	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
+	Asks       bool   // whether the thread is waiting for the user's answer or acknowledgment
 	fresh      bool   // whether the thread is new mail
 	Unread     string // ids of the unread messages, joined with commas; "" if the thread asks the user for something
 }

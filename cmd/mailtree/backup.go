@@ -133,7 +133,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 		if swapped || len(there) > 0 {
 			return
 		}
-		os.RemoveAll(root) // it contains only the lock
+		os.RemoveAll(root) // root contains only the lock
 		if !isNew {
 			_ = os.Mkdir(root, 0o700)
 		}
@@ -156,7 +156,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	swapped = true
 	if len(there) == 0 {
-		os.RemoveAll(fresh) // it contains only the lock
+		os.RemoveAll(fresh) // fresh contains only the lock
 	} else {
 		aside := root + asideSuffix + suffix
 		if err := os.Rename(fresh, aside); err != nil {

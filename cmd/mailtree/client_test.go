@@ -53,7 +53,7 @@ type desk struct {
 func newDesk(t *testing.T, client string) *desk {
 	t.Helper()
 	bin := clientsDir(t, client)
-	home, err := os.MkdirTemp("", "desk") // short, because the path of a socket must be short
+	home, err := os.MkdirTemp("", "desk") // short, because the path of a Unix socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

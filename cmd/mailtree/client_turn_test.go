@@ -23,7 +23,7 @@ type kit struct {
 
 	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil
 
-	shell      string // the tools that run a command and write a file
+	shell      string // names of the client's tools that run a command and write a file
 	write      string
 	shellNamed bool // AGENT_NAME is set in the shell
 	system     bool // the client adds the answer to SessionStart to the system prompt

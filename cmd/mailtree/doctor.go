@@ -62,12 +62,14 @@ type doctor struct {
 	all bool // list every finding
 	bad int  // number of problems
 
-	wrong strings.Builder // the lines of the problems, which are printed last
+	wrong strings.Builder // lines that report problems, which are printed last
 
 	json  bool           // print the findings as JSON
-	found []findingShape // with json: the findings so far
+	found []findingShape // the findings so far, if json is set
 
-	sends bool // the running server sends mail to other domains; without a running server: these settings allow it
+	// sends is set if the running server sends mail to other domains or, without a running server, if the settings
+	// allow it.
+	sends bool
 }
 
 // findingShape is a finding in the JSON that `mailtree doctor` prints.
@@ -152,7 +154,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is like sayMore, for remarks instead of problems.
+// noteMore is like sayMore, but for remarks.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -395,7 +397,7 @@ func (d *doctor) projects() {
 func (d *doctor) folders() {
 	known, err := folders.Open(d.p.cfg.Store).Load()
 	if err != nil {
-		return // the check of the store's files reports the error
+		return // d.files reports the error
 	}
 	for _, line := range known.Wrong() {
 		d.say("the file %s contains an invalid line, which is ignored. Fix or delete it: %s",

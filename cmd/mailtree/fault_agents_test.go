@@ -15,9 +15,9 @@ import (
 type agent struct {
 	*load
 	name   string
-	read   map[string]bool // by delivery id: whether the delivery is marked as read
+	read   map[string]bool // whether each delivery is marked as read, by delivery id
 	acked  map[string]bool
-	claims map[string]bool // for each pattern: true if claimed, false if released
+	claims map[string]bool // whether each pattern is claimed
 }
 
 // working runs every agent until ctx ends.
@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records the state of a delivery that an answer reported.
+// stands records a delivery's state, as reported in an answer.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)

@@ -25,7 +25,7 @@ type crossing struct {
 
 	mu    sync.Mutex
 	next  int                // number of the next message
-	open  []crossed          // messages that were sent without an answer, and must be sent again
+	open  []crossed          // sends without an answer, which must be repeated
 	sent  map[string]string  // the id of each answered send, by message body
 	asked map[string]crossed // all messages, by body
 }
@@ -220,7 +220,9 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file and outbox; there: canonical file
+		// Apart from inbox copies, the sender's project has the canonical file and the outbox copy, and the other
+		// project has the canonical file.
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++

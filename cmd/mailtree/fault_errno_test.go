@@ -73,7 +73,7 @@ type peril struct {
 
 	n       int    // the attempt's number
 	word    string // a word that appears only in the attempt's message
-	id      string // the id of the attempt's message; "" before it is sent
+	id      string // the id of the attempt's message; empty until it is sent
 	pattern string // the pattern of the attempt's claim
 	before  bool   // message, claim and agent already existed before the call that failed
 	aimed   *shot
@@ -106,7 +106,7 @@ func newPeril(t *testing.T, op operation) *peril {
 // shots finds out which calls the operation makes, and selects the calls that should fail, with their errnos.
 func (r *peril) shots(turn int) (shots []shot) {
 	always, order := map[callSite]int{}, []callSite{}
-	for round := range 3 { // the first round creates folders
+	for round := range 3 { // the first round also creates folders
 		r.begin(nil)
 		err := r.op.do(r)
 		sites, seen, _ := r.disarm()
@@ -241,7 +241,7 @@ func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // ask first, because a waiting path may become up to date at any time
+		waiting := r.health().waiting // read the waiting paths first, because they may become up to date at any time
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {

@@ -35,7 +35,7 @@ type load struct {
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
-	again []message           // messages that were sent without an answer, and must be sent again with their keys
+	again []message           // sends without an answer, which must be repeated with their keys
 }
 
 type message struct {

@@ -67,7 +67,7 @@ const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 // into the fault program, regardless of the binary's name: see faultServe.
 func init() {
 	folders.Patience = time.Hour
-	testStep = waits.Pauses() // also for the programs that scripts and other tests start
+	testStep = waits.Pauses() // also pauses the programs that scripts and other tests start
 	if n, err := strconv.Atoi(os.Getenv(formatEnv)); err == nil {
 		projectformat.Highest = n
 	}
@@ -85,7 +85,7 @@ func init() {
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty if there is none
 //	POST /fault/unread?project=&agent=&id=
-//	POST /fault/both?project=&agent=&id=     a pop and an acknowledgement of the same delivery, in one group
+//	POST /fault/both?project=&agent=&id=     a pop and an acknowledgment of the same delivery, in one group
 //	POST /fault/flush?project=               when it returns, everything is committed
 //	POST /fault/compare?project=             when it returns, the whole tree has been compared with the index
 //	POST /fault/die?at=N                     the program ends at the writer's Nth step from now
@@ -131,7 +131,7 @@ func faultServe() error {
 	welcome(ctx, &program{std: std, cfg: cfg}, f.app, w)
 	watched := make(chan error, 1)
 	go func() { watched <- f.app.watch(ctx) }()
-	err = f.app.store.Run(ctx) // until the program is killed or interrupted
+	err = f.app.store.Run(ctx) // returns when the program is interrupted
 	srv.Close()
 	return errors.Join(err, <-watched, f.app.close())
 }
@@ -140,7 +140,7 @@ type faultProgram struct {
 	app *app
 
 	mu    sync.Mutex
-	left  int           // remaining steps; 0: no limit
+	left  int           // remaining steps; 0 means no limit
 	hold  bool          // after these steps, wait instead of dying
 	held  chan struct{} // closing it lets the writer continue; nil unless the writer is waiting
 	steps []string

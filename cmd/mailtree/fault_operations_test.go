@@ -31,7 +31,7 @@ type operation struct {
 	history bool   // the history performs the operation, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
 	slow    bool   // an attempt takes a long time, or longer with each attempt, so there are fewer attempts
-	takes   string // text in the paths that the operation removes; "": it removes none
+	takes   string // text in the paths that the operation removes; empty if it removes none
 }
 
 // most returns the maximum number of times that a call at one site fails with the same errno.
@@ -97,7 +97,7 @@ func delivered(r *peril) {
 	r.before = true
 }
 
-// onlyOne is like delivered, and leaves nothing else unread in Bob's inbox.
+// onlyOne is like delivered, but leaves nothing else unread in Bob's inbox.
 func onlyOne(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "the inbox is read", time.Minute, func() bool { return r.checkMail() == nil && r.got == "" && r.unread("Bob") == 0 })

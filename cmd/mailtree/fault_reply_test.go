@@ -6,7 +6,7 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// oneAsking sends a message from Ann to Bob that requests an acknowledgement.
+// oneAsking sends a message from Ann to Bob that requests an acknowledgment.
 func oneAsking(s *steps) {
 	m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s", Ack: true,
 		Body: fmt.Sprintf("Question of try %d.", s.n), Project: faultKey}

@@ -175,7 +175,7 @@ func TestFaultSync(t *testing.T) {
 		var problems []string
 		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Second) {
 			problems = storetest.CheckEdited(t.Context(), m.store)
-			if len(problems) == 0 { // otherwise, a git repack that a killed server started may still be running
+			if len(problems) == 0 { // if there are problems, a git repack started by a killed server may still be running
 				break
 			}
 		}

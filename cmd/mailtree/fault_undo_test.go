@@ -30,7 +30,7 @@ func oneDeleted(s *steps) {
 	s.must(onKnown("delete")(s))
 }
 
-// onKnown applies one of Ann's verbs to the message.
+// onKnown returns a function that runs a verb of the fault program on the message, as Ann.
 func onKnown(verb string) func(s *steps) error {
 	return func(s *steps) error {
 		_, err := s.d.verb(verb, "project", faultKey, "agent", "Ann", "id", s.ids[0], "text", "---json\n{}\n---\namended")
@@ -48,7 +48,7 @@ func lookAmended(s *steps) int { return s.holding(s.ids[0], "\namended\n") + s.n
 
 func lookWithdrawn(s *steps) int { return lookDeleted(s) + s.notices() }
 
-// notices counts the files of messages that reply to the message.
+// notices counts the files of replies to the message.
 func (s *steps) notices() int { return s.holding("", `"in_reply_to": "`+s.ids[0]+`"`) }
 
 // holding counts the files in the tree whose names contain name and whose contents contain text.

@@ -23,7 +23,7 @@ const (
 	nextSeat = 5 * time.Second        // the time between checks of the session's file
 )
 
-// signed returns the event's session in the form in which package sign needs it to find the session's files.
+// signed converts the event's session to the form that package sign uses to find the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {

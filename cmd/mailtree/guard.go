@@ -245,7 +245,7 @@ func (p *program) agentHere() (is, sure bool) {
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
 		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
-		if errors.Is(err, projectformat.ErrRefused) { // no server opens such a project, so the project has no sessions
+		if errors.Is(err, projectformat.ErrRefused) { // no server opens the project, so it has no sessions
 			continue
 		}
 		if err != nil {

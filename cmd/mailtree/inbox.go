@@ -67,7 +67,7 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches arguments of --as-of that are treated as commits.
+// commitName matches arguments to --as-of that are treated as commits.
 var commitName = lazy.Regexp(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools accept.
@@ -173,7 +173,7 @@ func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	}
 }
 
-// stateOf returns the marks in front of a message: "!" acknowledgement requested, "*" unread, "a" archived.
+// stateOf returns the marks in front of a message: "!" acknowledgment requested, "*" unread, "a" archived.
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {

@@ -42,7 +42,7 @@ func newMetrics() *metrics {
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
-	m.latency.histogram() // so that the metric is shown before the first delivery
+	m.latency.histogram() // creates the histogram, so that it is shown before the first delivery
 	return m
 }
 
@@ -62,7 +62,7 @@ func (f *family) counter(labels ...string) *vm.Counter {
 	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
 }
 
-// histogram is like counter.
+// histogram returns the histogram with these labels: see counter.
 func (f *family) histogram(labels ...string) *vm.PrometheusHistogram {
 	return f.set.GetOrCreatePrometheusHistogramExt(f.name+labeled(labels...), f.buckets)
 }

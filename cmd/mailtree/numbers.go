@@ -110,7 +110,7 @@ func (d *deskWork) tellMore(command, cursor string) string {
 // openedThread is a thread that the terminal has shown.
 type openedThread struct {
 	Project string   `json:"project"`
-	Row     string   `json:"row,omitempty"` // the number of the thread's row; "" if it was not in the list
+	Row     string   `json:"row,omitempty"` // number of the thread's row; empty if the thread was not in the list
 	IDs     []string `json:"ids"`           // the thread's messages, starting with message a
 }
 
@@ -269,8 +269,8 @@ const shortestID = 4
 // namedRows are the messages that a command line specifies.
 type namedRows struct {
 	IDs     []string // full or abbreviated ids
-	Threads []string // the thread of each id, if the id is a row of a list from plain `mailtree`; otherwise ""
-	Project string   // the project of the rows; "" if no argument is a row
+	Threads []string // the thread of each id that is a row of a list from plain `mailtree`; empty for other ids
+	Project string   // the project of the rows; empty if no argument is a row
 	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
 }
 
@@ -371,7 +371,8 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, the command that undoes the last action, and the next waiting message.
+// tellNext prints did, which says what the command has done, followed by the command that undoes the last action, and
+// the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from

@@ -167,7 +167,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
-		DisableSuggestions: true, // instead, unknownCommand suggests names
+		DisableSuggestions: true, // unknownCommand suggests names instead
 	}
 	f := p.addWaitsFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
@@ -184,7 +184,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		root.InitDefaultCompletionCmd()
 		loadsAlone(root)
 		p.addHelpCommand(root)
-	} else { // prevents cobra from adding these commands
+	} else { // keep cobra from adding its own completion and help commands
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	}

@@ -33,7 +33,7 @@ const grace = 5 * time.Second
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
-	partsGrace   = 5 * time.Second                 // for all parts that use the store; the server then stops anyway
+	partsGrace   = 5 * time.Second                 // for all parts that use the store; after that, the server stops anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -284,7 +284,7 @@ var (
 
 // guardFiles checks, once a second, the files through which programs find the server. It stops the server if the folder
 // is no longer a store. It also stops the server if the index was removed or replaced. Otherwise, other programs would
-// not see the server's writes, and SQLite would open an empty file with that name. It recreates lost sockets.
+// not see the server's writes, and SQLite would open an empty file in place of the index. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()

@@ -74,7 +74,7 @@ type threadScreen struct {
 	desk    *deskWork
 	given   string            // the argument that the user typed for the thread
 	subject string            // the thread's subject; "" before the first message
-	vouched map[string]string // for each author, the text that was last printed about who vouches for the author
+	vouched map[string]string // the text last printed about who vouches for each author
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {

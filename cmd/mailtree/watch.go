@@ -31,7 +31,7 @@ func watchCommand(p *program) *cobra.Command {
 	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
-		var project string // "": all projects
+		var project string // empty means all projects
 		if !*all {
 			var err error
 			if project, err = p.projectKey(f.project); err != nil {

@@ -49,7 +49,7 @@ const transcripts = "../../fixtures/wire"
 
 // wire is a transport over which clients reach a server's toolsets.
 type wire interface {
-	// dial connects a caller to a toolset. The connection ends with the test, or when the peer is closed.
+	// dial connects a caller to a toolset. The connection is closed when the test ends or the peer is closed.
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
@@ -128,7 +128,7 @@ type replayer struct {
 	wire    wire
 	toolset string
 	peers   map[caller]peer
-	seen    []string // the values of placeholders: the first message id is <msg 1>
+	seen    []string // kinds and values that have placeholders: the first message id is <msg 1>
 }
 
 func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
@@ -262,8 +262,8 @@ var (
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown returns an answer as a transcript shows it: indented, and with placeholders for values that differ between
-// runs.
+// shown returns an answer in the form used in transcripts: indented, and with placeholders for values that differ
+// between runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""

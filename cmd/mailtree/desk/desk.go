@@ -68,7 +68,7 @@ type Group struct {
 // Row is a thread. If Thread is "", the row is another kind of waiting item, such as a permission prompt.
 type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
-	Mark                  string // a word such as "urgent"; "" for none
+	Mark                  string // a word such as "urgent"; may be empty
 	Who, About            string // the authors and the subject
 	Shown                 string // sent with an answer: see maildir.Decision.Shown
 }
@@ -77,7 +77,7 @@ type Row struct {
 type Message struct {
 	mail.Message
 	Head  string // the author, the recipients, and a remark if the message is not verified
-	Below string // text below the body, such as the names of files; "" for none
+	Below string // text below the body, such as the names of files; may be empty
 }
 
 // Done describes a completed action that can be undone.
@@ -97,11 +97,11 @@ type Desk struct {
 	screen *cli.Screen // the terminal with its current size
 
 	list   *List // the waiting items
-	hits   *List // the result of a search, which is shown instead of list; nil: none
-	focus  int   // the row with the focus
+	hits   *List // results of a search, shown instead of list; nil if there is no search
+	focus  int   // index of the row with the focus
 	open   *opened
-	query  *string // a search that the user is typing; nil: none
-	notice string  // the result of the last action; "" for none
+	query  *string // a search that the user is typing; nil if the user is not typing one
+	notice string  // the result of the last action; may be empty
 
 	pending  *pending
 	done     []Done    // the actions that z can undo, newest last
@@ -116,7 +116,7 @@ type Desk struct {
 type opened struct {
 	row      Row
 	messages []Message
-	top      int                  // the first line on the screen; -1: not chosen yet
+	top      int                  // the first line on the screen; -1 if not chosen yet
 	page     int                  // number of lines on the screen
 	whole    map[string]bool      // messages that are fully on the screen
 	long     map[string]bool      // messages that are too long for the screen
@@ -124,7 +124,7 @@ type opened struct {
 	drawn    map[string]drawnText // the messages' texts, broken into lines
 }
 
-// pending is an answer that is not sent yet.
+// pending is an answer that has not been sent yet.
 type pending struct {
 	key string // y or n
 	row Row
@@ -412,8 +412,8 @@ func (d *Desk) undo(ctx context.Context) {
 	d.goTo(ctx, &last.row, text)
 }
 
-// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. In any
-// case, it shows the notice.
+// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. It always
+// shows the notice.
 func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	if i := d.shown().indexOf(r); i >= 0 {
 		d.focus = i

@@ -33,7 +33,7 @@ const (
 // Entry describes something that mailtree has written.
 type Entry struct {
 	Kind   Kind              `json:"kind"`
-	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
+	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; empty for the user's own files
 	Client string            `json:"client,omitempty"` // the client's name
 	Env    map[string]string `json:"env,omitempty"`    // variables that determined the paths of the client's files
 }

@@ -55,7 +55,7 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
 }
 
-// statuses matches the end of a command's description, if the end is about exit statuses.
+// statuses matches the part about exit statuses at the end of a command's description.
 var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
 // Page returns the page of a command in man's format.
