@@ -64,7 +64,7 @@ type Notifier struct {
 // client of an agent in the folder dir.
 type blocker struct{ project, message, agent, dir string }
 
-// New returns a Notifier that has not started.
+// New returns a Notifier. Call Run to start it.
 func New(cfg Config) *Notifier {
 	return &Notifier{cfg: cfg, told: map[blocker]bool{}, seen: map[blocker]time.Time{}, now: time.Now}
 }

@@ -150,8 +150,8 @@ type activityReading struct {
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies the effect of an operation on a message's file. The field id is the message's id, and op is
-// index.Added, index.Changed or index.Removed.
+// deed identifies the effect of an operation on a message's file. id is the message's id, and op is index.Added,
+// index.Changed or index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
@@ -296,8 +296,8 @@ func (v *view) recipientsOf(m *index.MessageRow) []string {
 	return own.Messages[0].BCC
 }
 
-// tellMessage fills in the message that the operation d affected. The result open reports whether everyone may know
-// that the agent is involved (Invariant I7).
+// tellMessage fills in the message that the operation d affected. open reports whether everyone may know that the agent
+// is involved (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

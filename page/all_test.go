@@ -203,7 +203,7 @@ func TestAllDone(t *testing.T) {
 	}
 }
 
-// TestBrowserAll checks the keys x, X and e in the list of all projects. The key e must not mark a thread that has an
+// TestBrowserAll checks the keys x, X and e in the list of all projects. The e key must not mark a thread that has an
 // unsent answer.
 func TestBrowserAll(t *testing.T) {
 	s := open(t, page.Config{})

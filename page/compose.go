@@ -131,7 +131,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the content of a message whose author has undone sending it.
+// undoneDraft is the content of a message whose author undid the send.
 type undoneDraft struct {
 	who, id, reply string // reply is the id of the message that it answered; "" if none
 	to, cc, bcc    string
@@ -144,7 +144,7 @@ type undoneDraft struct {
 // undoneKept is the maximum number of undone messages to keep. The oldest ones are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the content of a message whose sending was undone, unless its text is too long for a view.
+// keepUndone keeps the content of a message when its send is undone, unless its text is too long for a view.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -197,8 +197,8 @@ var (
 // been sent.
 var errUnsent = errors.New("an answer has not been sent")
 
-// sending returns a handler for a form that contains a message. The function do sends the message. If the message is
-// refused, the handler shows the form again with the same content.
+// sending returns a handler for a form that contains a message. do sends the message. If the message is refused, the
+// handler shows the form again with the same content.
 func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		err := h.write(keeping(do))(v)
@@ -450,8 +450,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 // errLater means that Later is not offered for the message.
 var errLater = errors.New("not a question from a verified agent of this store")
 
-// later hides the thread of a question. Like Yes and No, it is only for verified mail of this store, so that no other
-// sender can make the user hide a thread.
+// later hides the thread of a question. Like Yes and No, it works only for verified mail from this store, so that no
+// other sender can make the user hide a thread.
 func (v *view) later(id string) error {
 	m, err := v.box().Delivery(v.ctx(), id)
 	if err != nil {
@@ -492,9 +492,9 @@ func (h *Page) undo(v *view) (to string, err error) {
 	return v.saying(to, "undone", joined(ids), readers), nil
 }
 
-// undoOne undoes the user's last operation on a message, and expands the message's id. It returns the recipients that
-// had read the message or received it at another domain, and the URL of a view that shows the result, or "" if there
-// is none.
+// undoOne undoes the user's last operation on a message, and replaces id with the full id. It returns the recipients
+// that had read the message or received it at another domain, and the URL of a view that shows the result, or "" if
+// there is none.
 func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
 		return nil, "", err

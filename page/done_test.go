@@ -280,8 +280,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the view Now shows how each agent can be woken and how its last wake went. A nudge must
-// wake an agent and report the result, and a forged link must not be able to make the view show such a report.
+// TestNudge checks that the Now view shows how each agent can be woken and how its last wake went. A nudge must wake an
+// agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
 	nudged, c := "", &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time, Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {

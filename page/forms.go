@@ -89,7 +89,7 @@ const (
 )
 
 // write returns a handler for a form. The handler calls do only if the form was sent by a page in this session, and
-// only once for each form. The function do returns the URL that the browser shows next.
+// only once for each form. do returns the URL that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {

@@ -55,7 +55,7 @@ type Page struct {
 	cfg Config
 	key []byte // signs the sessions
 	mux *http.ServeMux
-	// patterns are the patterns of mux, except the patterns for the home page and for unknown paths.
+	// patterns are the patterns registered with mux, except those for the home page and for unknown paths.
 	patterns []string
 
 	forms forms

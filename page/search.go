@@ -116,7 +116,7 @@ type piece struct {
 }
 
 // These letters replace the marks in a snippet while its markup is being removed, because markdown keeps letters but
-// removes control characters. If the text itself contains these letters, the wrong places are shown as matches.
+// removes control characters. If the text itself contains these letters, the wrong parts of it are shown as matches.
 const (
 	openLetter  = "\uE000"
 	closeLetter = "\uE001"

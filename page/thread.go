@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// threadSize is the number of a thread's messages in one view.
+// threadSize is the number of messages in one view of a thread.
 const threadSize = 50
 
 type threadShown struct {

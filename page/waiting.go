@@ -96,9 +96,9 @@ type group struct {
 type rowShown struct {
 	maildir.WaitingThread
 	Outside    bool       // whether someone in the thread is at another domain
-	MorePeople int        // number of people not in People
+	MorePeople int        // number of people that are not in People
 	Hits       []hitShown // the messages that a search has found
-	Count      string     // such as "2 unread"; "" if the list does not show counts
+	Count      string     // a count such as "2 unread"; empty if the list does not show counts
 	Link       string
 	In         string // the name of the thread's project, in a list of all projects
 	Open       bool   // whether the thread is shown next to the list
@@ -125,7 +125,7 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is the page size of the view of all mail.
+// restMost is the number of messages on one page of the view of all mail.
 const restMost = 30
 
 // inbox shows all mail in the user's inbox. Archived mail is included only on request.
@@ -145,7 +145,7 @@ func (v *view) showList(title string) error {
 	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)
 }
 
-// lay builds the list that the view shows. The parameter open is the thread next to the list, or nil.
+// lay builds the list that the view shows. open is the thread next to the list, or nil.
 func (v *view) lay(open *threadShown) (err error) {
 	d := &desk{In: v.list()}
 	v.Desk = d
@@ -309,7 +309,7 @@ func nextOf(list []rowShown) *rowShown {
 	return &list[at+1]
 }
 
-// nextLink returns the URL in the form's field "next" if it is the URL of an existing thread, possibly in another
+// nextLink returns the URL in the form's "next" field if it is the URL of an existing thread, possibly in another
 // project. Otherwise, it returns "".
 func (v *view) nextLink() string {
 	to, err := url.Parse(v.r.PostForm.Get("next"))

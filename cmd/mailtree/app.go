@@ -30,7 +30,7 @@ import (
 )
 
 // app is the store with all its parts connected. Except in tests, only this file connects the index, the history, the
-// watcher and the rules in package maildir.
+// watcher and package maildir.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -240,7 +240,7 @@ func (a *app) closeSockets() {
 
 // close releases the store. Call it only after run has returned.
 func (a *app) close() error {
-	a.closeSockets() // first, because only the process that holds the lock may answer on the socket
+	a.closeSockets() // close the sockets first, because only the process that holds the lock may answer on them
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr

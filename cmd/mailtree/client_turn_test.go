@@ -18,7 +18,7 @@ type kit struct {
 	name     string
 	prepare  func(d *desk) // writes the files that make the client use the model
 	ask      []string      // the command line that runs a prompt without a terminal; the prompt is appended to it
-	resume   []string      // the same, but continues the previous session
+	resume   []string      // like ask, but continues the previous session
 	terminal string        // the command line of a session in a terminal
 
 	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil

@@ -61,7 +61,7 @@ func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	return f
 }
 
-// addProjectFlag adds the flag --project to a command.
+// addProjectFlag adds the --project flag to a command.
 func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	c.Flags().StringVarP(project, "project", "p", "",
 		"the project: a path, a slug, or the last element of a path (default: the project of this folder)")
@@ -193,7 +193,7 @@ func (p *program) projectKey(given string) (string, error) {
 
 // me returns the user's agent name: MAILTREE_ME or, if that is not set, the login name. It returns an error if
 // MAILTREE_ME is not a valid agent name. The login name may contain characters that are not allowed in an agent name.
-// The function maildir.PersonName removes them later.
+// maildir.PersonName removes them later.
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -227,7 +227,7 @@ func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
-// printJSON prints the answer to a command without a project.
+// printJSON prints answer as JSON, for commands that do not use a project.
 func (p *program) printJSON(answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {

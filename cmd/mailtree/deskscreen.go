@@ -176,7 +176,7 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 	return rows, err
 }
 
-// deskLater is how long the key h hides a thread.
+// deskLater is how long the h key hides a thread.
 const deskLater = 2 * time.Hour
 
 func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids []string) (fullscreen.Done, error) {

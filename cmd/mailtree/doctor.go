@@ -518,8 +518,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and
-// messages without a canonical file. It changes no file.
+// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and messages
+// without a canonical file. It does not change any files.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {

@@ -282,7 +282,7 @@ func (r *peril) restoreMode(name string) {
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // change the mode, because the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // change the mode, so that the watcher notices the file
 			r.d.t.Fatal(err)
 		}
 		return

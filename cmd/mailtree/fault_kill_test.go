@@ -30,7 +30,7 @@ func TestFaultKill(t *testing.T) {
 		d.kill()
 		clients.Wait()
 		cancel()
-		d.real = k%4 == 3 // the released program does not have the verb pop
+		d.real = k%4 == 3 // the released program does not have the pop verb
 		d.start()
 		l.fresh(sends, &pops, &acks)
 		if t.Failed() {

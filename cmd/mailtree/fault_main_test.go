@@ -43,8 +43,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer skips a test except in the short and the long form. The test uses too many of the machine's resources to run
-// with every `go test ./...`.
+// longer skips a test unless the short or the long form is running, because the test uses too many of the machine's
+// resources to run with every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -55,11 +55,11 @@ func longer(t *testing.T) {
 // faultEnv is the environment variable that makes the test binary act as the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
-// formatEnv is the environment variable for the highest project format that the program supports. If it is not set,
-// the program supports the same formats as the released program.
+// formatEnv is the environment variable that sets the highest project format that the program supports. If it is not
+// set, the program supports the same formats as the released program.
 const formatEnv = "MAILTREE_TEST_FORMAT"
 
-// faultClockEnv is the environment variable for the error of the fault program's clock, as a duration.
+// faultClockEnv is the environment variable that sets how far the fault program's clock is off, as a duration.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
 // This init sets up the test binary. If pauses are turned on, the binary pauses at random steps. It supports the
@@ -80,8 +80,8 @@ func init() {
 	}
 }
 
-// faultServe is like serve, with verbs that are not yet available as tools (pop, unread), and with a writer that dies
-// at a step.
+// faultServe is like serve, but adds verbs that are not yet available as tools (pop, unread), and its writer can die at
+// a step.
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty if there is none
 //	POST /fault/unread?project=&agent=&id=

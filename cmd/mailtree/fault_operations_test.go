@@ -42,7 +42,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share returns a number n: one in n calls fails.
+// share returns n such that one in n calls fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -202,8 +202,8 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is like contest, after the fault. A claim file that a user wrote and that cannot be read is a problem:
-// the claim has no effect until the file is fixed.
+// secondClaim is like contest, but runs after the fault. A claim file that a user wrote and that cannot be read is a
+// problem: the claim has no effect until the file is fixed.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
 	if r.op.beside && !r.machine() {

@@ -189,7 +189,7 @@ func lookQueued(s *steps) int {
 	return n
 }
 
-// lookSent counts the files that contain the body of the current try.
+// lookSent counts the files that contain the body of the current try's message.
 func lookSent(s *steps) (n int) {
 	for _, f := range append(s.files("messages/"+someDay+"*.md"), s.files("agents/*/*/"+someDay+"*.md")...) {
 		data, err := os.ReadFile(f)

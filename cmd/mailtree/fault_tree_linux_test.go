@@ -183,9 +183,9 @@ func (l *load) movable(n int) string {
 	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
 }
 
-// moveBack moves each file below from back to its place below to, until no file is left. A folder may already exist
-// again in that place. Files that the server was about to write moved with their folder and may appear late, so
-// moveBack repeats the move.
+// moveBack moves each file in the folder from back to the same relative path in the folder to, until no file is left.
+// Folders may already exist again there. Files that the server was about to write moved with their folder and may
+// appear late, so moveBack repeats the move.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {

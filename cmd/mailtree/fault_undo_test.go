@@ -19,7 +19,7 @@ func oneKnown(s *steps) {
 	s.must(err)
 }
 
-// oneWithdrawn sends the same message and then undoes the sending, so Bob gets a notice.
+// oneWithdrawn is like oneKnown, but Ann then undoes the send, so Bob gets a notice.
 func oneWithdrawn(s *steps) {
 	oneKnown(s)
 	s.must(onKnown("undo")(s))

@@ -42,7 +42,7 @@ func fmtCommand(p *program) *cobra.Command {
 	return c
 }
 
-// formatter is a run of `mailtree fmt`.
+// formatter is one run of `mailtree fmt`.
 type formatter struct {
 	p                 *program
 	check, diff, json bool

@@ -35,7 +35,7 @@ type healthReport struct {
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change that is not indexed yet
 	LastCommit string          `json:"last_commit"`             // time of the last commit; empty if there was none since the start
-	BadFiles   []problem       `json:"problem_files,omitempty"` // up to maxWaiting of the invalid files that Problems counts
+	BadFiles   []problem       `json:"problem_files,omitempty"` // invalid files, at most maxWaiting; Problems counts all of them
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
 }

@@ -99,8 +99,8 @@ const maxEvent = 64 << 20
 // be lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. It prints failures only as a line for debugging, because they must not disturb
-// the client.
+// hook reads an event and answers it. It logs failures only at the debug level, because they must not disturb the
+// client.
 func (p *program) hook(ctx context.Context, client string, plugin bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn

@@ -102,7 +102,7 @@ func notMoment(c *cobra.Command, flag, given string) error {
 	return usageError(c, fmt.Errorf("--%s is %q, but must be %s", flag, given, how))
 }
 
-// needLimit returns an error if the flag --limit is 0.
+// needLimit returns an error if the --limit flag is 0.
 func needLimit(c *cobra.Command, limit uint) error {
 	if limit == 0 {
 		return usageError(c, errors.New("--limit is 0, but must be at least 1"))

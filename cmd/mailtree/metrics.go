@@ -57,12 +57,12 @@ func newFamily(kind, name, help string, buckets ...float64) *family {
 	return &family{name: "mailtree_" + name, help: help, kind: kind, buckets: buckets, set: vm.NewSet()}
 }
 
-// counter returns the counter with these labels. The arguments alternate between names and values.
+// counter returns the counter with the given labels. The arguments alternate between names and values.
 func (f *family) counter(labels ...string) *vm.Counter {
 	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
 }
 
-// histogram returns the histogram with these labels: see counter.
+// histogram returns the histogram with the given labels: see counter.
 func (f *family) histogram(labels ...string) *vm.PrometheusHistogram {
 	return f.set.GetOrCreatePrometheusHistogramExt(f.name+labeled(labels...), f.buckets)
 }

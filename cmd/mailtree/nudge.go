@@ -72,7 +72,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // for the server's own wakes; they type into tmux windows only if NUDGE=tmux
+	own wake.By // how the server itself wakes agents: it types into tmux windows only if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {

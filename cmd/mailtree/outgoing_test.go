@@ -194,7 +194,7 @@ func (d *daemon) receipts(id string) string {
 	return strings.Join(all, ",")
 }
 
-// must is like call, for a tool that must succeed.
+// must is like call, but the call must succeed.
 func (d *daemon) must(tool string, args any) {
 	d.t.Helper()
 	if err := d.call(tool, args, nil); err != nil {

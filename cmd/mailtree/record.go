@@ -34,7 +34,7 @@ func (d *deskWork) verbIn(verb string) string {
 	return cli.Of(d.Slug, verb)
 }
 
-// sinceFlag adds the flag --since to a command. It returns a function that parses the flag. If the flag is empty, the
+// sinceFlag adds the --since flag to a command. It returns a function that parses the flag. If the flag is empty, the
 // function returns the zero time.
 func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) {
 	given := c.Flags().String("since", value, usage)

@@ -35,7 +35,7 @@ func (p *program) remark(format string, a ...any) {
 // environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// serverGroup is the heading of the commands for the server. Their help shows the log flags.
+// serverGroup is the heading for the server commands. Their help shows the log flags.
 const serverGroup = "Server and store:"
 
 // subcommand builds a command. A process builds only the command that it runs, because building all commands takes
@@ -111,7 +111,8 @@ func named(args []string) string {
 	return everyCommand
 }
 
-// addCommands adds the headings to root, and the command with that name, or all commands if name is everyCommand.
+// addCommands adds the headings to root, along with the command called name, or with all commands if name is
+// everyCommand.
 func (p *program) addCommands(root *cobra.Command, name string) {
 	for _, g := range groups {
 		if g.title != "" {
@@ -154,8 +155,8 @@ func (p *program) configure(c *cobra.Command) error {
 	return nil
 }
 
-// rootCommand returns the program's command with the subcommand of that name, with all subcommands (everyCommand), or
-// with none (onlyRoot).
+// rootCommand returns the root command with the subcommand called name, with all subcommands (everyCommand), or with
+// none (onlyRoot).
 func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{

@@ -415,7 +415,7 @@ func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 			status.Env = append(os.Environ(), "GIT_INDEX_FILE="+ts.MkAbs("settled.index"))
 			read := exec.Command("git", "-C", ts.Getenv("TREE"), "read-tree", "HEAD")
 			read.Env = status.Env
-			_ = read.Run() // it fails before the first commit
+			_ = read.Run() // fails before the first commit
 		}
 		out, err := status.Output()
 		ts.Check(err)

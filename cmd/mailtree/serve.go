@@ -29,7 +29,7 @@ import (
 // grace is the time limit for a response from a server.
 const grace = 5 * time.Second
 
-// Time limits after the server has been asked to stop. The rest of stopTime is for closing files.
+// Time limits that apply after the server is asked to stop. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
@@ -128,8 +128,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts all goroutines of the program, except for
-// goroutines of libraries, and returns when they have ended.
+// run serves the open store on its sockets and on its TCP port. It starts all of the program's own goroutines, and
+// returns when they have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }

@@ -36,7 +36,7 @@ func threadCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readThread prints the thread with this id. given is the argument that the user typed for the thread, or "".
+// readThread prints the thread with the given id. given is the argument that the user typed for the thread, or "".
 func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, cursor string) error {
 	uri := "resource://thread/" + url.PathEscape(id) + "?project=" + d.Slug
 	if !heads {

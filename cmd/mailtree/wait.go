@@ -77,7 +77,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 }
 
 // awaitWake waits until the session should be woken, and returns the text for the session. When a server exits, it asks
-// the next one. It returns "" if the session does not need to be woken anymore.
+// the next one. It returns "" if the session no longer needs to be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {

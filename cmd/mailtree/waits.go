@@ -35,7 +35,7 @@ func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	return f
 }
 
-// most returns how many rows --rows allows: -1 for all, 0 for as many as fit the terminal.
+// most returns how many rows --rows allows: -1 for all, 0 for as many as fit on the terminal.
 func (f *waitsFlags) most() (int, error) {
 	if f.rows == "" {
 		return 0, nil
@@ -86,7 +86,7 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 }
 
 // printWaits prints the list of waiting items, with at most the given number of rows, and the line in since. If most is
-// 0, it prints as many rows as fit the terminal. If most is -1 or there is no terminal, it prints all rows.
+// 0, it prints as many rows as fit on the terminal. If most is -1 or there is no terminal, it prints all rows.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {

@@ -54,7 +54,7 @@ type watching struct {
 	lines  bool
 }
 
-// follow runs a verb that answers with JSON lines, until ctx ends, and passes each line to each. When a server exits,
+// follow runs a verb that answers with JSON lines, until ctx ends, and calls each with every line. When a server exits,
 // follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {

@@ -53,7 +53,7 @@ type wire interface {
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
-// caller identifies the caller to the connection. Both names may be empty.
+// caller identifies who is calling over a connection. Both names may be empty.
 type caller struct {
 	name, project string
 	stateless     bool // speaks protocol.NewEra, without a session
@@ -222,7 +222,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds to a message the _meta with which every request of protocol.NewEra describes its client.
+// withMeta adds the _meta field, in which every request of protocol.NewEra describes its client, to a message.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}

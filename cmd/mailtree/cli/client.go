@@ -93,9 +93,9 @@ func (r *Refusal) Error() string { return r.Text }
 // NotFound reports whether the server refused the request because it refers to something that does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer
-// type of package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or
-// a connection error.
+// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer type
+// in package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or a
+// connection error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. The parameter answer
-// and the errors are as described for Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. answer and the
+// errors are as described for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {

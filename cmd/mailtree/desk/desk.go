@@ -45,7 +45,7 @@ type Source interface {
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
 	// Undo reverts an action that Do performed.
 	Undo(ctx context.Context, d Done) error
-	// Watch calls changed after each change of the mail, until ctx ends. It returns an error if it cannot continue.
+	// Watch calls changed after each change to the mail, until ctx ends. It returns an error if it cannot continue.
 	Watch(ctx context.Context, changed func()) error
 }
 
@@ -73,7 +73,7 @@ type Row struct {
 	Shown                 string // sent with an answer: see maildir.Decision.Shown
 }
 
-// Message is a message of a thread.
+// Message is a message in a thread.
 type Message struct {
 	mail.Message
 	Head  string // the author, the recipients, and a remark if the message is not verified
@@ -134,7 +134,7 @@ type pending struct {
 // answers maps each key to the answer that it gives.
 var answers = map[string]string{"y": "Yes", "n": "No"}
 
-// New returns a desk. The argument after is time.After, except in tests.
+// New returns a desk. after is time.After, except in tests.
 func New(source Source, after func(time.Duration) <-chan time.Time) *Desk {
 	return &Desk{source: source, after: after, list: &List{}}
 }
@@ -209,7 +209,7 @@ func (d *Desk) refresh(ctx context.Context, live bool) {
 	}
 }
 
-// press performs the action of a key.
+// press performs a key's action.
 func (d *Desk) press(ctx context.Context, key string) {
 	now := d.screen.Now()
 	held := key == d.last && now.Sub(d.lastAt) < repeats

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write what the screen shows to fixtures/desk")
 
-// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the
-// key e for a thread that asks the user for an answer.
+// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the e
+// key for a thread that asks the user for an answer.
 type world struct {
 	list    List
 	threads map[string][]Message

@@ -58,7 +58,7 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 // statuses matches the part about exit statuses at the end of a command's description.
 var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
-// Page returns the page of a command in man's format.
+// Page returns a command's manual page in man's format.
 func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	var more strings.Builder
 	section := func(title string, entries []Entry) {
