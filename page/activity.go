@@ -164,7 +164,7 @@ func (a *activityReading) readDeeds() error {
 		if op := opOf(e.Verb); op != "" && e.ID != "" {
 			a.deeds[deed{e.ID, op}] = append(a.deeds[deed{e.ID, op}], *e)
 		}
-		for i := range e.Files { // for edits that users made in the tree
+		for i := range e.Files { // find edits that users made in the tree
 			f := &e.Files[i]
 			if at := format.Locate(f.Path); !e.IsOperation() && at.Kind == format.KindCanonical && f.Op != history.Added {
 				of := deed{at.ID, map[string]string{history.Changed: index.Changed, history.Removed: index.Removed}[f.Op]}

@@ -53,7 +53,7 @@ func TestAllProjects(t *testing.T) {
 		t.Errorf("after the answer:\n%s", text)
 	}
 	form = b.form(to)
-	res, text = b.post(undo[1], form, "Referer: "+s.url+to) // from the next thread, which is in another project
+	res, text = b.post(undo[1], form, "Referer: "+s.url+to) // sent from the next thread, which is in another project
 	if to := res.Header.Get("Location"); !strings.HasPrefix(to, at+"thread/"+theirs.ID+"?") || !strings.Contains(to, "in=all") {
 		t.Errorf("after undo, it leads to %q\n%s", to, text)
 	}

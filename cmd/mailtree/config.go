@@ -65,8 +65,8 @@ type config struct {
 
 	background bool // this is a background server: it has no TCP port, logs to the store, and exits when no client uses it
 
-	now  func() time.Time  // only for tests: a clock that is wrong; nil means the system's clock
-	step func(name string) // only for tests: called at each step, where a test may kill the program; may be nil
+	now  func() time.Time  // clock for tests, which may be wrong; nil means the system's clock
+	step func(name string) // called at each step, where a test may kill the program; nil except in tests
 }
 
 // setting describes a setting, with its value and the source of the value.

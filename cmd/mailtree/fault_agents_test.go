@@ -102,7 +102,7 @@ func (a *agent) confirm() error {
 	if id == "" {
 		return nil
 	}
-	a.acked[id] = true // even if the call gets no answer
+	a.acked[id] = true // the call may take effect even if it gets no answer
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {

@@ -103,7 +103,7 @@ func sortOut(all []*claimer, winners []string) {
 	}
 }
 
-// claimer is one of the machines of TestFaultClaims.
+// claimer is one of the machines in TestFaultClaims.
 type claimer struct {
 	*machine
 	won    bool   // this machine won the last contest

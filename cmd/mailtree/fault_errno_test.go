@@ -31,9 +31,9 @@ var errnos = []syscall.Errno{
 
 // TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
 // the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is on disk. A refusal says nothing about files that could not be read. The answers
-// list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never granted
-// an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
+// that the server reported as done is on disk. A refusal makes no claims about files that could not be read. The
+// answers list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
+// granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
 // In the short form, one call in three fails for most kinds of operations, and the test cycles through the errnos. In
 // the long form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the test

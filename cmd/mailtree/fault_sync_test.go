@@ -99,7 +99,7 @@ func lookSynced(s *steps) int {
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	messages := extent(100, 3400) // from each machine
+	messages := extent(100, 3400) // sent by each machine
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
@@ -237,7 +237,7 @@ func (m *machine) must(_ string, err error) {
 	}
 }
 
-// sharing is one of the machines of TestFaultSync.
+// sharing is one of the machines in TestFaultSync.
 type sharing struct {
 	*machine
 	messages int

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// These operations of TestFaultSteps delete, restore or change the files of a message. Neither these changes nor the
+// These operations in TestFaultSteps delete, restore or change the files of a message. Neither these changes nor the
 // message are in the ledger.
 
 // oneKnown sends a message from Ann to Bob and Cid, and Bob reads it. That makes five files.

@@ -136,7 +136,7 @@ func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e ev
 	switch {
 	case plugin && p.isSetUp(e):
 		return e, a, nil
-	case e.Kind == event.Edit: // also for an edit by a subagent
+	case e.Kind == event.Edit: // this also applies to edits by subagents
 		return e, p.checkEdit(e), nil
 	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
 		return e, a, nil

@@ -12,7 +12,7 @@ func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}
-	for fd := 3; fd < 1024; fd++ { // for Linux before 5.11
+	for fd := 3; fd < 1024; fd++ { // fallback for Linux before 5.11
 		unix.CloseOnExec(fd)
 	}
 }

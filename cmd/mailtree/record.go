@@ -18,7 +18,7 @@ import (
 // inProjects is like atDesk, but for all projects if all is set. In that case, d has no project.
 func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(ctx context.Context, d *deskWork) error) error {
 	if !all {
-		return p.atDesk(c.Context(), f, nobodys, nil, do) // does not create an agent
+		return p.atDesk(c.Context(), f, nobodys, nil, do) // nobodys does not create an agent
 	}
 	if f.project != "" {
 		return usageError(c, errors.New("--all and --project cannot be used together"))

@@ -138,7 +138,7 @@ func setupScript(env *testscript.Env) error {
 		}
 		s.end(t, syscall.SIGINT)
 	})
-	env.Setenv("IDLE", "1h") // for servers that commands start
+	env.Setenv("IDLE", "1h") // applies to servers that commands start
 	env.Defer(func() { endLeft(t, env.WorkDir) })
 	return nil
 }

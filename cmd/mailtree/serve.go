@@ -169,7 +169,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	if len(a.sockets) > 0 {
 		users = a.sockets[0]
 	}
-	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // before a command on a socket can ask for the page
+	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // do this before a command on a socket can ask for the page
 	for i, l := range a.sockets {
 		serve(servers[i+1], l)
 	}
@@ -236,7 +236,7 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server exited with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // the rest of the store disappeared after the index
+	if !storedir.IsStore(a.cfg.Store) { // not only the index is gone, but the whole store
 		return errStoreGone
 	}
 	return cause

@@ -186,7 +186,8 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // in case systemd is not running
+	// If systemd is not running, the command above did not remove the link.
+	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove)
 	u.remove(s.Path, os.Remove)
 }
 

@@ -25,7 +25,7 @@ type Config struct {
 	Version     string // shown at the bottom of each page
 	Environment []Entry
 	Files       []Entry
-	Statuses    []Entry // for commands whose own description says nothing about exit statuses
+	Statuses    []Entry // used for commands whose own description says nothing about exit statuses
 }
 
 // Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir
