@@ -357,7 +357,7 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	return all, nil
 }
 
-// faulty returns the form field that a refusal refers to, or "" if the refusal refers to no field.
+// faulty returns the form field that a refusal refers to, or "" if it does not refer to a field.
 func faulty(err error) string {
 	var refused *maildir.Error
 	switch {

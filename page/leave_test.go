@@ -138,8 +138,8 @@ func TestBrowserUndoNothing(t *testing.T) {
 	}
 }
 
-// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in between. It
-// must not change recipients that the user has selected manually.
+// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in the
+// meantime. It must not change recipients that the user has selected manually.
 func TestBrowserReplyAll(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "Plan", Body: "p"}).ID

@@ -66,7 +66,7 @@ type Page struct {
 	crowds map[*maildir.Project]*kept[crowd]
 	states map[*maildir.Project]*state
 	kept   []keptFile    // files of refused forms, oldest first
-	undone []undoneDraft // texts of recently undone messages, oldest first
+	undone []undoneDraft // content of recently undone messages, oldest first
 
 	memory *semaphore.Weighted // memory for responses: mostHeld bytes
 }

@@ -124,8 +124,8 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that consist only of markup. In a fragment of a text, it is unknown which block such a
-// line belongs to.
+// blockMarkup matches lines that consist only of markup. In a fragment of text, it is unknown which block such a line
+// belongs to.
 var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
 // tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may not

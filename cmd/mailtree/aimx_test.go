@@ -99,7 +99,7 @@ func (o *office) end(sig syscall.Signal) {
 }
 
 // call makes calls as an OS user of this machine, one after the other. Each call consists of a tool and its arguments.
-// It returns the texts of the answers. The text of a refusal begins with !.
+// It returns the text of each answer. The text of a refusal begins with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {

@@ -51,8 +51,8 @@ type app struct {
 	spool    *spool.Spool // holds mail that is being received
 }
 
-// testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher.
-// Only tests set it, in order to pause the program at such a step.
+// testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher. Only
+// tests set it, in order to pause the program at a step.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.

@@ -97,7 +97,7 @@ func restoreCommand(p *program) *cobra.Command {
 }
 
 // restore creates the store from a backup. It first restores into a new folder next to the store, and then swaps the
-// two folders. It holds the store's lock while it does so, so that no server can start.
+// two folders. It holds the store's lock the whole time, so that no server can start.
 func (p *program) restore(ctx context.Context, name string, how backup.How) (err error) {
 	root := p.cfg.Store
 	if to, err := filepath.EvalSymlinks(root); err == nil {

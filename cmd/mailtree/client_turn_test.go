@@ -104,7 +104,8 @@ func turn(t *testing.T, k kit, resumes bool, setUp func(d *desk)) {
 	if resumes {
 		k.ask = k.resume
 		said += <-d.ask(k, "What is new?")
-		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // excludes the sessions of tmux windows
+		// The pattern excludes the sessions of tmux windows.
+		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*"))
 		if now := d.agent(); now != agent || len(sessions) != 1 {
 			t.Errorf("there are %d sessions, and the last belongs to %s; want only %s's resumed session", len(sessions), now, agent)
 		}

@@ -65,7 +65,7 @@ type config struct {
 
 	background bool // this is a background server: it has no TCP port, logs to the store, and exits when no client uses it
 
-	now  func() time.Time  // clock for tests, which may be wrong; nil means the system's clock
+	now  func() time.Time  // replaces the clock in tests; nil means the system's clock
 	step func(name string) // called at each step, where a test may kill the program; nil except in tests
 }
 

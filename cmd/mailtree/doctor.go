@@ -103,8 +103,8 @@ func (d *doctor) add(mark, format string, args []any) {
 
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
-// finding formats one line. Names, texts and errors may contain text written by others, so finding escapes characters
-// that could end the line or control the terminal.
+// finding formats one line. args may contain text written by others, so finding escapes characters that could end the
+// line or control the terminal.
 func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {

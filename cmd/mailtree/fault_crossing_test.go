@@ -130,7 +130,7 @@ func (c *crossing) settled() {
 	})
 }
 
-// files counts the message files in a project's tree that contain a text.
+// files counts the message files in a project's tree that contain text.
 func (c *crossing) files(key, text string) (n int) {
 	for _, pattern := range []string{"messages/*/*/*/*.md", "agents/*/*/*/*/*/*.md"} {
 		all, err := filepath.Glob(filepath.Join(c.tree(key), pattern))

@@ -219,8 +219,8 @@ func (p *person) save() {
 	p.unrested[path] = true
 }
 
-// edited returns the content of a file after an edit: a message with a new line at the end, or a profile with another
-// task.
+// edited returns the content of a file after an edit: a message with a new line at the end, or a profile with a
+// different task.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil,

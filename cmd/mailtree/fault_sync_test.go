@@ -279,7 +279,7 @@ func (m *sharing) send(to ...string) {
 type rebaser struct {
 	t       *testing.T
 	dir     string
-	notes   []string // the notes' texts, by number
+	notes   []string // the text of each note, by number
 	rebases int
 	refused map[string]int // number of refusals, by command
 }

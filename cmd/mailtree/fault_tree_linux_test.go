@@ -122,7 +122,7 @@ func TestFaultMoved(t *testing.T) {
 			d := startSeeing(t, see)
 			l := newLoad(t, d)
 			l.pace = 5 * time.Millisecond
-			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, currently has another name
+			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, currently has a different name
 				if strings.Contains(err.Error(), "internal error") {
 					t.Error(err)
 				}

@@ -7,7 +7,7 @@ import (
 )
 
 // keepInherited marks the descriptors that the parent process left open, such as a lock or a secret, as not
-// inheritable. The programs that this process starts, including other OS users' hooks, do not get these descriptors.
+// inheritable. The programs that this process starts, including other OS users' hooks, do not inherit them.
 func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return

@@ -111,7 +111,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	m.calls.counter("outcome", outcome, "tool", tool, "toolset", toolset).Inc()
 }
 
-// handler serves these metrics, together with the metrics of the process and of the Go runtime.
+// handler serves the metrics in m, together with the metrics of the process and of the Go runtime.
 func (m *metrics) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

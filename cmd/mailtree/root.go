@@ -31,7 +31,7 @@ func (p *program) remark(format string, a ...any) {
 }
 
 // goesOn lists the commands that, with their subcommands, need no setting except the store. These commands run during
-// commits, clients' turns and shell startup, which must not fail because HOST or PORT has another meaning in their
+// commits, clients' turns and shell startup, which must not fail because HOST or PORT has a different meaning in their
 // environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 

@@ -27,9 +27,9 @@ const (
 	repeats    = 150 * time.Millisecond // a key that repeats within this time is being held down
 )
 
-// Source reads the user's mail and acts on it. All returned texts except message bodies are single lines that are safe
-// to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently with
-// other methods.
+// Source reads the user's mail and acts on it. All returned strings except message bodies are single lines that are
+// safe to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently
+// with other methods.
 type Source interface {
 	// List returns the items that are waiting for the user.
 	List(ctx context.Context) (*List, error)
@@ -121,7 +121,7 @@ type opened struct {
 	whole    map[string]bool      // messages that are fully on the screen
 	long     map[string]bool      // messages that are too long for the screen
 	seen     map[string]bool      // messages whose end has been on the screen
-	drawn    map[string]drawnText // the messages' texts, broken into lines
+	drawn    map[string]drawnText // each message's text, broken into lines
 }
 
 // pending is an answer that has not been sent yet.

@@ -328,8 +328,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that a pending answer is not sent if the question has been answered in another way in the
-// meantime.
+// TestSettled checks that a pending answer is not sent if the question has been answered elsewhere in the meantime.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()

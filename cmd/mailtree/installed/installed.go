@@ -1,6 +1,6 @@
 // Package installed keeps a list of everything that mailtree has written outside its store, so that `mailtree
 // uninstall` can remove it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line.
-// The list may contain entries for things that no longer exist, because users can remove these things without mailtree.
+// The list may contain entries for things that no longer exist, because users can remove them without mailtree.
 package installed
 
 import (
