@@ -16,8 +16,8 @@ import (
 	"mailtree/page"
 )
 
-// lose holds back all forms that the script sends while localStorage.slow is set, until the script letGo() is run. If
-// the user leaves the view before that, the form is lost.
+// lose holds back all forms that the script sends while localStorage.slow is set, until letGo() is run. If the user
+// leaves the view before that, the form is lost.
 func (b *tab) lose() {
 	b.Helper()
 	b.inject(`(real => {

@@ -68,7 +68,7 @@ type Page struct {
 	kept   []keptFile    // files of refused forms, oldest first
 	undone []undoneDraft // content of recently undone messages, oldest first
 
-	memory *semaphore.Weighted // memory for responses: mostHeld bytes
+	memory *semaphore.Weighted // mostHeld bytes of memory for responses
 }
 
 // New returns a page. It does not start any goroutines.

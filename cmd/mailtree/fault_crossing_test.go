@@ -203,7 +203,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 		m := c.draft()
-		m.Key = "" // needs no key, because this message is not sent again
+		m.Key = "" // this message needs no key, because it is not sent again
 		c.die(n)
 		err := c.send(m)
 		if died = err != nil; died {

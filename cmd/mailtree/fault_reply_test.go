@@ -45,5 +45,5 @@ func undoAnswer(s *steps) error {
 	return err
 }
 
-// lookUnanswered counts how many of the files of the reply and its marks are missing.
+// lookUnanswered counts how many files of the reply and its marks are missing.
 func lookUnanswered(s *steps) int { return 5 - lookAnswer(s) }
