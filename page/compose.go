@@ -390,7 +390,7 @@ func (d *draftShown) Extra() bool {
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"
-	Selected, Sole bool   // whether a reply goes to Name, and whether a reply to the author alone also goes to Name
+	Selected, Sole bool   // whether Name gets the reply, and whether Name also gets a reply to the author alone
 }
 
 // Chips returns the recipients of a reply.

@@ -257,7 +257,7 @@ const queued = `writer\.\(\*Writer\)\.do$`
 // both makes the writer wait in another operation, so that the operations that arrive in the meantime form one group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
-	f.mu.Lock() // the writer stops at its next step
+	f.mu.Lock() // makes the writer stop at its next step
 	var all sync.WaitGroup
 	errs := make([]error, 3)
 	for i, do := range []func() error{
