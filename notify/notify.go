@@ -1,5 +1,5 @@
 // Package notify runs the user's NOTIFY_COMMAND when something blocks the user: a permission prompt of a client, or
-// urgent or important mail that needs the user's acknowledgement. maildir.Waits decides what blocks the user.
+// urgent or important mail that needs the user's acknowledgment. maildir.Waits decides what blocks the user.
 //
 // See docs/reference/page.md, "Notifications".
 package notify
@@ -35,7 +35,7 @@ type Config struct {
 	Store   Store
 	Me      string   // the user's agent
 	Command []string // the program and its arguments
-	Looks   *Looks   // the threads on the user's screens; nil: unknown
+	Looks   *Looks   // the threads on the user's screens; nil if unknown
 	Log     *slog.Logger
 }
 
@@ -64,7 +64,7 @@ type Notifier struct {
 // client of an agent in the folder dir.
 type blocker struct{ project, message, agent, dir string }
 
-// New returns a Notifier that has not started.
+// New returns a Notifier. Call Run to start it.
 func New(cfg Config) *Notifier {
 	return &Notifier{cfg: cfg, told: map[blocker]bool{}, seen: map[blocker]time.Time{}, now: time.Now}
 }
@@ -117,7 +117,8 @@ func (n *Notifier) look(ctx context.Context) error {
 	}
 	n.mail = false
 	maps.DeleteFunc(n.seen, func(b blocker, _ time.Time) bool { _, ok := lines[b]; return !ok })
-	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok }) // a later prompt is a new one
+	// A later prompt of the same client counts as a new one.
+	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok })
 	for _, b := range slices.SortedFunc(maps.Keys(lines), before) {
 		if n.told[b] {
 			continue

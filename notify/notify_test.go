@@ -99,7 +99,7 @@ func (d *desk) want(lines ...string) {
 	d.check(os.WriteFile(d.file, nil, 0o600))
 }
 
-// TestMail checks that the command runs once for urgent or important mail that needs an acknowledgement, and not for
+// TestMail checks that the command runs once for urgent or important mail that needs an acknowledgment, and not for
 // other mail, for older mail, or for mail that the user reads immediately.
 func TestMail(t *testing.T) {
 	t.Parallel()

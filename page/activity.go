@@ -21,7 +21,7 @@ type operation struct {
 	Who, What string // Who is "" if unknown
 	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
-	To        fewNames // for a new message: the recipients
+	To        fewNames // the recipients of a new message
 	Gone      bool     // the message no longer exists
 	Path      string
 }
@@ -139,7 +139,7 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 	return names, err
 }
 
-// activityReading converts changes to rows of the activity.
+// activityReading converts changes to rows of the activity view.
 type activityReading struct {
 	*view
 	shown  activityShown
@@ -150,8 +150,8 @@ type activityReading struct {
 	deeds map[deed][]history.Entry // the newest operations, newest first; nil if not read yet
 }
 
-// deed identifies the effect of an operation on a message's file. The field id is the message's id, and op is
-// index.Added, index.Changed or index.Removed.
+// deed identifies the effect of an operation on a message's file. id is the message's id, and op is index.Added,
+// index.Changed or index.Removed.
 type deed struct{ id, op string }
 
 // deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
@@ -164,7 +164,7 @@ func (a *activityReading) readDeeds() error {
 		if op := opOf(e.Verb); op != "" && e.ID != "" {
 			a.deeds[deed{e.ID, op}] = append(a.deeds[deed{e.ID, op}], *e)
 		}
-		for i := range e.Files { // for edits that users made in the tree
+		for i := range e.Files { // find edits that users made in the tree
 			f := &e.Files[i]
 			if at := format.Locate(f.Path); !e.IsOperation() && at.Kind == format.KindCanonical && f.Op != history.Added {
 				of := deed{at.ID, map[string]string{history.Changed: index.Changed, history.Removed: index.Removed}[f.Op]}
@@ -296,8 +296,8 @@ func (v *view) recipientsOf(m *index.MessageRow) []string {
 	return own.Messages[0].BCC
 }
 
-// tellMessage fills in the message that the operation d affected. The result open reports whether everyone may know
-// that the agent is involved (Invariant I7).
+// tellMessage fills in the message that the operation d affected. open reports whether everyone may know that the agent
+// is involved (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

@@ -51,9 +51,9 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// TestRail checks that the rail shows the same states as the view Now: first the agents that ask for permission,
-// then the most recently active agents, at most twelve. An agent that reports no state must be active, quiet, or shown
-// with its newest claim.
+// TestRail checks that the rail shows the same states as the Now view: first the agents that ask for permission, then
+// the most recently active agents, at most twelve. An agent that reports no state must be active, quiet, or shown with
+// its newest claim.
 func TestRail(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := bare(t, page.Config{Now: c.time})
@@ -91,9 +91,9 @@ func TestRail(t *testing.T) {
 // undoes matches the URL that undoes the user's last action.
 var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 
-// TestHold checks that a user can hold an agent and give a reason, that the view Now and the rail show the hold,
-// and that the button Go ends it. The user must be able to undo both actions. A browser that is signed in as an agent
-// must be refused.
+// TestHold checks that a user can hold an agent and give a reason, that the Now view and the rail show the hold, and
+// that the Go button ends it. The user must be able to undo both actions. A browser that is signed in as an agent must
+// be refused.
 func TestHold(t *testing.T) {
 	s := tell(t)
 	b := s.person()

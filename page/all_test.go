@@ -53,7 +53,7 @@ func TestAllProjects(t *testing.T) {
 		t.Errorf("after the answer:\n%s", text)
 	}
 	form = b.form(to)
-	res, text = b.post(undo[1], form, "Referer: "+s.url+to) // from the next thread, which is in another project
+	res, text = b.post(undo[1], form, "Referer: "+s.url+to) // sent from the next thread, which is in another project
 	if to := res.Header.Get("Location"); !strings.HasPrefix(to, at+"thread/"+theirs.ID+"?") || !strings.Contains(to, "in=all") {
 		t.Errorf("after undo, it leads to %q\n%s", to, text)
 	}
@@ -203,7 +203,7 @@ func TestAllDone(t *testing.T) {
 	}
 }
 
-// TestBrowserAll checks the keys x, X and e in the list of all projects. The key e must not mark a thread that has an
+// TestBrowserAll checks the keys x, X and e in the list of all projects. The e key must not mark a thread that has an
 // unsent answer.
 func TestBrowserAll(t *testing.T) {
 	s := open(t, page.Config{})

@@ -44,7 +44,7 @@ func (v *view) reserve(bytes int64) bool {
 	return false
 }
 
-// giveBack releases the part of the view's reserved memory that exceeds beyond bytes.
+// giveBack releases the part of the view's reserved memory beyond the given number of bytes.
 func (v *view) giveBack(beyond int64) {
 	if v.held > beyond {
 		v.page.memory.Release(v.held - beyond)
@@ -66,7 +66,7 @@ func (v *view) writePieces(status int, length int64, from io.Reader) {
 	piece := make([]byte, min(length, pieceBytes))
 	for length > 0 {
 		n, err := io.ReadFull(from, piece[:min(length, int64(len(piece)))])
-		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // ignored if there is no connection
+		_ = out.SetWriteDeadline(time.Now().Add(answerPatience)) // fails harmlessly if there is no connection
 		if _, werr := v.w.Write(piece[:n]); err != nil || werr != nil {
 			return // the browser has disconnected or stopped reading, or the file has been truncated
 		}

@@ -47,7 +47,7 @@ func BenchmarkViews(b *testing.B) {
 	}
 }
 
-// recent adds recent mail: 300 messages in one thread, half of which request an acknowledgement.
+// recent adds recent mail: 300 messages in one thread, half of which request an acknowledgment.
 func recent(b *testing.B, s *maildir.Store) {
 	p, err := s.Project(b.Context(), bulk.Slug())
 	if err != nil {
@@ -67,7 +67,7 @@ func recent(b *testing.B, s *maildir.Store) {
 	}
 }
 
-// after returns a clock that starts after the last message. If that is in the past, it returns the real clock.
+// after returns a clock that starts after the last message. If that time is in the past, it returns the real clock.
 func after(mail bulk.Mail) func() time.Time {
 	last, _ := mail.Message(mail.Messages)
 	ahead := max(time.Until(last.Created), 0)

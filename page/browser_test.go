@@ -458,7 +458,7 @@ func TestBrowserNoScript(t *testing.T) {
 	}
 }
 
-// TestBrowserHostile checks that texts from hostile agents cannot make a browser open a dialog, leave the page, or
+// TestBrowserHostile checks that text from hostile agents cannot make a browser open a dialog, leave the page, or
 // request anything from another server.
 func TestBrowserHostile(t *testing.T) {
 	s := open(t, page.Config{})

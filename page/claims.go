@@ -47,7 +47,7 @@ const (
 	endedMost = 20
 )
 
-// claimAnchor returns the anchor of a claim in the claims view. The parameter is the claim's file.
+// claimAnchor returns the anchor, in the claims view, of the claim that is stored in the given file.
 func claimAnchor(file string) string { return strings.TrimSuffix(path.Base(file), ".json") }
 
 // claimList shows the files that agents are currently editing or claiming, and the claims that have ended recently.

@@ -37,7 +37,7 @@ type draftShown struct {
 	Agents     []index.AgentRow
 	Elsewhere  []string // addresses of the agents of other projects
 
-	Asks   bool   // the thread asks the user for an answer or an acknowledgement
+	Asks   bool   // the thread asks the user for an answer or an acknowledgment
 	YesNo  bool   // Yes and No can answer ReplyTo
 	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
 	Unread string // ids of unread messages, joined with commas; "" if the thread asks the user for something
@@ -131,7 +131,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 	return v.showAs(status, name, d)
 }
 
-// undoneDraft is the content of a message whose author has undone sending it.
+// undoneDraft is the content of a message whose author undid the send.
 type undoneDraft struct {
 	who, id, reply string // reply is the id of the message that it answered; "" if none
 	to, cc, bcc    string
@@ -144,7 +144,7 @@ type undoneDraft struct {
 // undoneKept is the maximum number of undone messages to keep. The oldest ones are dropped.
 const undoneKept = 20
 
-// keepUndone keeps the content of a message whose sending was undone, unless its text is too long for a view.
+// keepUndone keeps the content of a message when its send is undone, unless its text is too long for a view.
 func (v *view) keepUndone(m *index.MessageRow, bcc []string) {
 	if len(m.Body) > mostBody {
 		return
@@ -197,8 +197,8 @@ var (
 // been sent.
 var errUnsent = errors.New("an answer has not been sent")
 
-// sending returns a handler for a form that contains a message. The function do sends the message. If the message is
-// refused, the handler shows the form again with the same content.
+// sending returns a handler for a form that contains a message. do sends the message. If the message is refused, the
+// handler shows the form again with the same content.
 func (h *Page) sending(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		err := h.write(keeping(do))(v)
@@ -357,7 +357,7 @@ func (v *view) uploaded() (all []attachment.File, err error) {
 	return all, nil
 }
 
-// faulty returns the form field that a refusal refers to, or "" if the refusal refers to no field.
+// faulty returns the form field that a refusal refers to, or "" if it does not refer to a field.
 func faulty(err error) string {
 	var refused *maildir.Error
 	switch {
@@ -390,7 +390,7 @@ func (d *draftShown) Extra() bool {
 // chip is a recipient of a reply that the user can remove.
 type chip struct {
 	Field, Name    string // Field is "to" or "cc"
-	Selected, Sole bool   // whether a reply goes to Name, and whether a reply to the author alone also goes to Name
+	Selected, Sole bool   // whether Name gets the reply, and whether Name also gets a reply to the author alone
 }
 
 // Chips returns the recipients of a reply.
@@ -450,8 +450,8 @@ func (h *Page) mark(v *view) (to string, err error) {
 // errLater means that Later is not offered for the message.
 var errLater = errors.New("not a question from a verified agent of this store")
 
-// later hides the thread of a question. Like Yes and No, it is only for verified mail of this store, so that no other
-// sender can make the user hide a thread.
+// later hides the thread of a question. Like Yes and No, it works only for verified mail from this store, so that no
+// other sender can make the user hide a thread.
 func (v *view) later(id string) error {
 	m, err := v.box().Delivery(v.ctx(), id)
 	if err != nil {
@@ -492,9 +492,9 @@ func (h *Page) undo(v *view) (to string, err error) {
 	return v.saying(to, "undone", joined(ids), readers), nil
 }
 
-// undoOne undoes the user's last operation on a message, and expands the message's id. It returns the recipients that
-// had read the message or received it at another domain, and the URL of a view that shows the result, or "" if there
-// is none.
+// undoOne undoes the user's last operation on a message, and replaces id with the full id. It returns the recipients
+// that had read the message or received it at another domain, and the URL of a view that shows the result, or "" if
+// there is none.
 func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
 		return nil, "", err

@@ -61,7 +61,7 @@ const (
 	quiet  = "quiet"
 )
 
-// stateOf returns what an agent is doing, in one word or two.
+// stateOf returns what an agent is doing, in one or two words.
 func (v *view) stateOf(a *maildir.AgentInfo, c *crowd) string {
 	switch why := c.stuck[a.Name]; {
 	case why.state == asking:

@@ -33,8 +33,8 @@ func (s *site) answers(thread string) string {
 	return strings.Join(all, "|")
 }
 
-// foreignAsk writes a question from an unknown sender into pat's inbox, and returns its id. The parameter more contains
-// additional headers, each followed by a comma.
+// foreignAsk writes a question from an unknown sender into pat's inbox, and returns its id. more contains additional
+// headers, each followed by a comma.
 func (s *site) foreignAsk(more string) string {
 	s.Helper()
 	text := `{"id": "hand", ` + more + `"from": "eve@example.net", "to": ["pat"], "subject": "May I?", "created": "2025-10-23T15:22:14Z"}`

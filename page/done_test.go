@@ -280,8 +280,8 @@ func TestOncePanic(t *testing.T) {
 	}
 }
 
-// TestNudge checks that the view Now shows how each agent can be woken and how its last wake went. A nudge must
-// wake an agent and report the result, and a forged link must not be able to make the view show such a report.
+// TestNudge checks that the Now view shows how each agent can be woken and how its last wake went. A nudge must wake an
+// agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
 	nudged, c := "", &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time, Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
@@ -329,14 +329,15 @@ func TestNudge(t *testing.T) {
 	if err := s.p.Agents.SetPresence(t.Context(), "Cat", format.Ready); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, b.see(s.base+"/agents"), `aria-label="Nudge Bob"`, `aria-label="Nudge Cat"`) // Bob again, and Cat in its window
+	// Bob can be nudged again, and Cat can be nudged in its window.
+	contains(t, b.see(s.base+"/agents"), `aria-label="Nudge Bob"`, `aria-label="Nudge Cat"`)
 	if text := b.see(s.base + "/agents?by=x&said=Send+your+token"); strings.Contains(text, "token") {
 		t.Errorf("a link can make the view say anything:\n%s", text)
 	}
 }
 
 // TestActivityMarks checks that acknowledging and archiving a message are shown on one line each, although they also
-// mark the message as read. Only reading a message must not be shown.
+// mark the message as read. Merely reading a message must not be shown.
 func TestActivityMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})

@@ -31,8 +31,8 @@ func (s *site) marks(id string) string {
 	return strings.Join(all, " ")
 }
 
-// TestDone checks that the button Done marks only the messages in the form as read, and changes nothing if one of
-// them asks for an answer. An answer in the form must not be lost.
+// TestDone checks that the Done button marks only the messages in the form as read, and changes nothing if one of them
+// asks for an answer. An answer in the form must not be lost.
 func TestDone(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -120,7 +120,7 @@ func (b *tab) pass(seconds string) {
 // focused is a script that returns the subject of the focused row.
 const focused = `document.activeElement.querySelector(".what")?.textContent || "none"`
 
-// TestBrowserDone checks the key e. In the list, the focus must move to the row that takes the place of the finished
+// TestBrowserDone checks the e key. In the list, the focus must move to the row that takes the place of the finished
 // row. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
 // with an unsent answer. The key must ignore key repeat, and j must stop at the end of the list.
 func TestBrowserDone(t *testing.T) {

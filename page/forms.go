@@ -89,7 +89,7 @@ const (
 )
 
 // write returns a handler for a form. The handler calls do only if the form was sent by a page in this session, and
-// only once for each form. The function do returns the URL that the browser shows next.
+// only once for each form. do returns the URL that the browser shows next.
 func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 	return func(v *view) error {
 		if !v.Signed || !ownOrigin(v.r) {
@@ -306,7 +306,7 @@ func (v *view) tellSent(d *outcome, id string) {
 }
 
 // saidAt returns path with a URL parameter that contains one of the page's own sentences. The sentence is signed, so
-// that nobody else can create a link that makes a view show another text.
+// that nobody else can create a link that makes a view show other text.
 func (v *view) saidAt(path, text string) string {
 	return with(path, url.Values{"said": {text}, "by": {v.page.signature("said", text)}})
 }

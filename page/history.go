@@ -127,7 +127,7 @@ func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	return shown, nil
 }
 
-// verbs maps the history's names of operations on a message to phrases.
+// verbs maps the history's names for operations on a message to phrases.
 var verbs = map[string]string{
 	"send":              "sent it",
 	"receive":           "received it from another domain",

@@ -21,7 +21,7 @@ func claimOf(agent, pattern string) claim.Request {
 	return claim.Request{Agent: agent, Patterns: []string{pattern}, Reason: "<script>alert(1)</script>"}
 }
 
-// hostile contains texts that the page must show but never run.
+// hostile contains strings that the page must show but never run.
 var hostile = []string{
 	`<script>alert(1)</script>`,
 	`<img src=x onerror=alert(1)>`,

@@ -48,8 +48,8 @@ func keeping(do func(*view) (to string, err error)) func(*view) (string, error) 
 	}
 }
 
-// keepFiles keeps the files in a form and returns them, along with the files already kept. The result lost reports
-// whether a file could not be kept.
+// keepFiles keeps the files in a form and returns them, along with the files already kept. lost reports whether a file
+// could not be kept.
 func (v *view) keepFiles() (all []keptFile, lost bool) {
 	all = v.keptFiles()
 	lost = len(all) < len(v.r.PostForm["kept"])

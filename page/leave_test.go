@@ -16,8 +16,8 @@ import (
 	"mailtree/page"
 )
 
-// lose holds back all forms that the script sends while localStorage.slow is set, until the script letGo() is run. If
-// the user leaves the view before that, the form is lost.
+// lose holds back all forms that the script sends while localStorage.slow is set, until letGo() is run. If the user
+// leaves the view before that, the form is lost.
 func (b *tab) lose() {
 	b.Helper()
 	b.inject(`(real => {
@@ -69,7 +69,7 @@ func TestBrowserUndoLeft(t *testing.T) {
 	b.must("write", press("r"), chromedp.SendKeys(`#reply-body`, "But slowly."), chromedp.Blur(`#reply-body`))
 	b.must("lose the answer", chromedp.Evaluate(`localStorage.slow = 1; 0`, nil), press("y"), at("Three?"), press("j"), at("Four?"))
 	b.must("undo it at once", press("z"))
-	b.await(`window.holds === 2`) // the view sends the answer again, and so does z
+	b.await(`window.holds === 2`) // the view and z both send the answer again
 	b.must("let the answer go", chromedp.Evaluate(`localStorage.removeItem("slow"); letGo(); 0`, nil), said("p", "Undone"), at("Two?"))
 	b.expect("Yes.\n\nBut slowly.", `document.getElementById("reply-body").value`)
 	sent("Two?", "")
@@ -82,7 +82,7 @@ func TestBrowserUndoLeft(t *testing.T) {
 	b.must("say yes", press("y"), at("Four?"))
 	b.pass("1.1")
 	b.must("say no to the next, and leave", press("n"), at("Five?"), press("k"), at("Four?"), said("p", "Sent to Ann."))
-	for _, subject := range []string{"Four?", "Three?"} { // the last answer first
+	for _, subject := range []string{"Four?", "Three?"} { // the last answer is undone first
 		b.must("undo", press("z"), said("p", "Undone"), at(subject))
 		sent(subject, "")
 		b.await(`document.activeElement.id === "reply-body"`)
@@ -138,8 +138,8 @@ func TestBrowserUndoNothing(t *testing.T) {
 	}
 }
 
-// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in between. It
-// must not change recipients that the user has selected manually.
+// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in the
+// meantime. It must not change recipients that the user has selected manually.
 func TestBrowserReplyAll(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "Plan", Body: "p"}).ID

@@ -14,7 +14,7 @@ const threadsSize = 50
 // threads lists the threads of the messages found by a search, or all threads if there is no search.
 func (h *Page) threads(v *view) error { return v.showList("Threads") }
 
-// layThreads adds a page of the project's threads.
+// layThreads adds a page of the project's threads to the list.
 func (v *view) layThreads() error {
 	d := v.Desk
 	page, err := v.p.Threads(v.ctx(), maildir.ThreadsRequest{

@@ -40,8 +40,8 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// story is a project in the middle of a working day. A question and a request for an acknowledgement are waiting for
-// pat, other agents owe pat an acknowledgement, RedStone is idle with unread mail, files are claimed, and one file is
+// story is a project in the middle of a working day. A question and a request for an acknowledgment are waiting for
+// pat, other agents owe pat an acknowledgment, RedStone is idle with unread mail, files are claimed, and one file is
 // invalid.
 type story struct {
 	*site
@@ -198,9 +198,9 @@ func shape(width int64) chromedp.Action { return chromedp.EmulateViewport(width,
 var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
 
 // TestBrowserLooks checks that each view fits into a width of 360 pixels and follows the preference for a dark theme,
-// that the menu fits into a window of medium width, and that axe finds no accessibility problems. If SCREENSHOTS is
-// set, the test writes pictures to that folder. With -pictures, it also writes the pictures in docs/. MAILTREE_AXE must
-// be the path of axe-core's axe.min.js.
+// that the menu fits into a window of medium width, and that axe finds no accessibility problems. If SCREENSHOTS names
+// a folder, the test writes pictures to it. With -pictures, it also writes the pictures in docs/. MAILTREE_AXE must be
+// the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
 	s := tell(t)
 	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})
@@ -308,7 +308,7 @@ func nameRune(r rune) rune {
 	return '-'
 }
 
-// shoot takes a picture if SCREENSHOTS is set.
+// shoot takes a picture if SCREENSHOTS names a folder.
 func (b *tab) shoot(name string) {
 	b.Helper()
 	folder := os.Getenv("SCREENSHOTS")

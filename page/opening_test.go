@@ -98,7 +98,7 @@ func TestThread(t *testing.T) {
 }
 
 // TestFiles checks that files are sent with a message, up to the limits for attachments. A form that exceeds any of
-// these limits must be refused, and so must a form that was sent before with another file.
+// these limits must be refused, and so must a form that was sent before with a different file.
 func TestFiles(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()

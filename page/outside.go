@@ -84,8 +84,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// foldQuote splits a plain text into the part before its trailing quote, and the quote, which the page folds like a
-// quote in Markdown. If the text does not end in a quote or consists only of a quote, quote is "".
+// foldQuote splits plain text into the part before its trailing quote, and the quote, which the page folds like a quote
+// in Markdown. If the text does not end in a quote or consists only of a quote, quote is "".
 func foldQuote(body string) (text, quote string) {
 	lines := strings.SplitAfter(body, "\n")
 	at := len(lines)

@@ -55,7 +55,7 @@ type Page struct {
 	cfg Config
 	key []byte // signs the sessions
 	mux *http.ServeMux
-	// patterns are the patterns of mux, except the patterns for the home page and for unknown paths.
+	// patterns are the patterns registered with mux, except those for the home page and for unknown paths.
 	patterns []string
 
 	forms forms
@@ -66,9 +66,9 @@ type Page struct {
 	crowds map[*maildir.Project]*kept[crowd]
 	states map[*maildir.Project]*state
 	kept   []keptFile    // files of refused forms, oldest first
-	undone []undoneDraft // texts of recently undone messages, oldest first
+	undone []undoneDraft // content of recently undone messages, oldest first
 
-	memory *semaphore.Weighted // memory for responses: mostHeld bytes
+	memory *semaphore.Weighted // mostHeld bytes of memory for responses
 }
 
 // New returns a page. It does not start any goroutines.

@@ -55,7 +55,7 @@ func bare(t *testing.T, cfg page.Config) *site {
 	return bareStore(t, cfg, storetest.Config{NoWatcher: true, Now: cfg.Now})
 }
 
-// bareStore is like bare, with settings for the store.
+// bareStore is like bare, but with settings for the store.
 func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
 	t.Helper()
 	s := &site{T: t, store: storetest.Open(t, of)}
@@ -144,7 +144,7 @@ func (b *browser) see(path string) string {
 	return text
 }
 
-// post sends a form. The parameter head contains additional headers in the form "Name: value".
+// post sends a form. head contains additional headers in the form "Name: value".
 func (b *browser) post(path string, form url.Values, head ...string) (*http.Response, string) {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))

@@ -56,14 +56,14 @@ func (h *Page) decisions(v *view) error {
 // pastMost is the maximum number of decisions, and of open questions, in the catch-up.
 const pastMost = 20
 
-// pastShown is the catch-up, which lists the events while the user was away.
+// pastShown is the catch-up, which lists what happened while the user was away.
 type pastShown struct {
 	*maildir.CatchUp
 	MoreDecided, MoreOpen int // numbers of decisions and questions that are not shown
 }
 
-// catchUp adds the events since the user's last visit, for the pane next to the list. The script does not replace that
-// pane, so catchUp adds nothing if the request asks for part of a view.
+// catchUp reads the events since the user's last visit, which are shown in the pane next to the list. The script does
+// not replace that pane, so catchUp reads nothing if the request asks for part of a view.
 func (v *view) catchUp() error {
 	since := v.lastLooked()
 	if v.r.Header.Get(fragmentHeader) != "" {

@@ -116,7 +116,7 @@ type piece struct {
 }
 
 // These letters replace the marks in a snippet while its markup is being removed, because markdown keeps letters but
-// removes control characters. If the text itself contains these letters, the wrong places are shown as matches.
+// removes control characters. If the text itself contains these letters, the wrong parts of it are shown as matches.
 const (
 	openLetter  = "\uE000"
 	closeLetter = "\uE001"
@@ -124,8 +124,8 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that consist only of markup. In a fragment of a text, it is unknown which block such a
-// line belongs to.
+// blockMarkup matches lines that consist only of markup. In a fragment of text, it is unknown which block such a line
+// belongs to.
 var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
 // tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may not

@@ -26,7 +26,7 @@ const (
 // session identifies the user of a browser.
 type session struct {
 	Person string    `json:"person"`
-	Auth   string    `json:"auth"` // how the server authenticated the user: uid:N
+	Auth   string    `json:"auth"` // how the server authenticated the user, such as uid:1000
 	Ends   time.Time `json:"ends"`
 }
 

@@ -64,7 +64,7 @@ func (h *Page) stream(v *view) error {
 		text += changeEvent(now, 1)
 	}
 	for ; text != ""; text, bell = h.nextEvent(v.ctx(), of, bell) {
-		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // ignored if there is no connection
+		_ = out.SetWriteDeadline(time.Now().Add(streamPatient)) // fails harmlessly if there is no connection
 		if _, err := fmt.Fprint(v.w, text); err != nil || out.Flush() != nil {
 			return nil //nolint:nilerr // the browser is gone, or is not reading
 		}

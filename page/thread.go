@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/markdown"
 )
 
-// threadSize is the number of a thread's messages in one view.
+// threadSize is the number of messages in one view of a thread.
 const threadSize = 50
 
 type threadShown struct {
@@ -28,7 +28,7 @@ type threadShown struct {
 	Messages []messageShown
 	Earlier  bool        // there are earlier messages
 	Later    string      // cursor for the next messages; "" at the end
-	Asks     bool        // a message asks the user for an answer or an acknowledgement
+	Asks     bool        // a message asks the user for an answer or an acknowledgment
 	Urgent   string      // importance of a message that is new or asks for something; "" if normal
 	Reply    *draftShown // form below the thread; nil if there is none
 	Said     []partShown // summary of a long thread; nil if there is none
@@ -43,7 +43,7 @@ type messageShown struct {
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
 	Depth  int             // indentation: how many messages in its chain of replies have siblings, at most 3
 	Open   bool            // shown in full rather than on one line
-	Asks   bool            // whether it asks the user for an answer or an acknowledgement
+	Asks   bool            // whether it asks the user for an answer or an acknowledgment
 	Status string          // status of the message's sender
 	Sender string          // the name that the sender at another domain has chosen; "" if none
 }

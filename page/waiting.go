@@ -18,15 +18,15 @@ import (
 
 // desk is a list of threads. In a wide window, the list is also shown next to a thread that was opened from it.
 type desk struct {
-	In     string // the list, as a value of inList; "" for the list of waiting items
+	In     string // the list, as a value of inList; empty for the list of waiting items
 	Title  string
 	Groups []group     // the waiting items
-	Rows   []rowShown  // the rows of any other list
+	Rows   []rowShown  // the rows of a list other than the list of waiting items
 	Found  searchShown // details of a search
 	Older  string      // the URL parameters of the next page of Rows; "" at the end
 	Open   string      // the thread next to the list; "" if there is none
 	Next   *rowShown   // the row after Open; nil if there is none
-	Past   *pastShown  // the events while the user was away; nil next to a thread and in part of a view
+	Past   *pastShown  // what happened while the user was away; nil next to a thread and in part of a view
 }
 
 // inList is the URL parameter that specifies the list from which the user opened a thread. Its value is one of the
@@ -89,21 +89,21 @@ type group struct {
 	ID, Title string
 	Prompts   []maildir.Prompt
 	Rows      []rowShown
-	Count     int // total number of prompts and threads; excludes a thread that stays only while it is being read
+	Count     int // total number of prompts and threads, not counting a thread that is listed only because it is open
 }
 
 // rowShown is one thread in the list.
 type rowShown struct {
 	maildir.WaitingThread
 	Outside    bool       // whether someone in the thread is at another domain
-	MorePeople int        // number of people not in People
+	MorePeople int        // number of people that are not in People
 	Hits       []hitShown // the messages that a search has found
-	Count      string     // such as "2 unread"; "" if the list does not show counts
+	Count      string     // a count such as "2 unread"; empty if the list does not show counts
 	Link       string
 	In         string // the name of the thread's project, in a list of all projects
 	Open       bool   // whether the thread is shown next to the list
 	Waits      bool   // whether something in the thread is waiting for the user
-	Asks       bool   // whether the thread asks the user for an answer or an acknowledgement
+	Asks       bool   // whether the thread is waiting for the user's answer or acknowledgment
 	fresh      bool   // whether the thread is new mail
 	Unread     string // ids of the unread messages, joined with commas; "" if the thread asks the user for something
 }
@@ -125,7 +125,7 @@ func (h *Page) waiting(v *view) error {
 	return v.show("waiting", nil)
 }
 
-// restMost is the page size of the view of all mail.
+// restMost is the number of messages on one page of the view of all mail.
 const restMost = 30
 
 // inbox shows all mail in the user's inbox. Archived mail is included only on request.
@@ -145,7 +145,7 @@ func (v *view) showList(title string) error {
 	return v.showAs(cmp.Or(v.Desk.Found.Status, http.StatusOK), "waiting", nil)
 }
 
-// lay builds the list that the view shows. The parameter open is the thread next to the list, or nil.
+// lay builds the list that the view shows. open is the thread next to the list, or nil.
 func (v *view) lay(open *threadShown) (err error) {
 	d := &desk{In: v.list()}
 	v.Desk = d
@@ -309,7 +309,7 @@ func nextOf(list []rowShown) *rowShown {
 	return &list[at+1]
 }
 
-// nextLink returns the URL in the form's field "next" if it is the URL of an existing thread, possibly in another
+// nextLink returns the URL in the form's "next" field if it is the URL of an existing thread, possibly in another
 // project. Otherwise, it returns "".
 func (v *view) nextLink() string {
 	to, err := url.Parse(v.r.PostForm.Get("next"))

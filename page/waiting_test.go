@@ -173,7 +173,7 @@ func TestMenu(t *testing.T) {
 	contains(t, b.see(s.base+"/more"), "1 claim</span>")
 	has(b.press(s.base+"/claims", s.base+"/claims/release"), "Needs you 1", "Now 3")
 
-	const most = 50 // at most this many are listed
+	const most = 50 // maximum number of threads listed
 	for range most {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	}

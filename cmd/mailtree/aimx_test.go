@@ -31,7 +31,7 @@ import (
 type office struct {
 	t                *testing.T
 	dir, exe, socket string
-	env              []string // environment variables to add
+	env              []string // additional environment variables
 	server           *exec.Cmd
 }
 
@@ -99,7 +99,7 @@ func (o *office) end(sig syscall.Signal) {
 }
 
 // call makes calls as an OS user of this machine, one after the other. Each call consists of a tool and its arguments.
-// It returns the texts of the answers. The text of a refusal begins with !.
+// It returns the text of each answer. The text of a refusal begins with !.
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
@@ -178,7 +178,7 @@ func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal
 	return data, next, refusal
 }
 
-// ask makes one call over a bridge, and returns the first text in the answer.
+// ask makes one call over a bridge, and returns the answer's first text.
 func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
 	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n",
 		call[0], call[1]); err != nil {
@@ -203,7 +203,7 @@ func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err erro
 	return a.Result.Content[0].Text, nil
 }
 
-// one is like call, for a single tool call.
+// one is like call, but makes a single tool call.
 func (o *office) one(uid int, name, args string) string {
 	o.t.Helper()
 	return o.call(uid, [2]string{name, args})[0]
@@ -385,7 +385,7 @@ func TestHookKilled(t *testing.T) {
 	calls := [][2]string{{"mailbox_create", `{"name":"ann"}`},
 		{"hook_create", `{"mailbox":"ann","event":"on_receive","cmd":["` + script + `"]}`}}
 	send := [2]string{"email_send", `{"from_mailbox":"ann","to":"ann","subject":"s","body":"b"}`}
-	const before = 12 // more hooks than may run at the same time
+	const before = 12 // more hooks than can run at the same time
 	for range before {
 		calls = append(calls, send)
 	}
@@ -430,8 +430,8 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
-// TestHookOutlivesServer checks that the next server ends a hook's command at its timeout if the command is still
-// running after its server has been killed.
+// TestHookOutlivesServer checks a hook's command that is still running after its server has been killed. The next
+// server must end the command at the hook's timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to recognize a process")

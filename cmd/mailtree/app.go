@@ -29,8 +29,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the store with all its parts connected. Apart from the tests, only this file connects the index, the history,
-// the watcher and the domain.
+// app is the store with all its parts connected. Except in tests, only this file connects the index, the history, the
+// watcher and package maildir.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -40,7 +40,7 @@ type app struct {
 	sockets []*socket.Listener // the store's own socket, and the socket for other OS users
 
 	metrics *metrics
-	shown   *activity // nil: operations are not shown
+	shown   *activity // nil if operations are not shown
 
 	watcher *watcher.Watcher // a single inotify instance watches all trees
 	hooks   *hook.Runner
@@ -48,11 +48,11 @@ type app struct {
 	looks notify.Looks // the threads on the user's screens
 
 	outgoing *gateway.Outgoing
-	spool    *spool.Spool // for mail that is being received
+	spool    *spool.Spool // holds mail that is being received
 }
 
-// testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher.
-// Only tests set it, in order to pause the program at such a step.
+// testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher. Only
+// tests set it, in order to pause the program at a step.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -123,7 +123,7 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 	return a, nil
 }
 
-// stepOr returns the function that a test has set in c.step. If there is none, it returns other.
+// stepOr returns the function that a test has set in c.step, or other if c.step is nil.
 func (c *config) stepOr(other func(name string)) func(name string) {
 	if c.step != nil {
 		return c.step
@@ -240,7 +240,7 @@ func (a *app) closeSockets() {
 
 // close releases the store. Call it only after run has returned.
 func (a *app) close() error {
-	a.closeSockets() // first, because only the process that holds the lock may answer on the socket
+	a.closeSockets() // close the sockets first, because only the process that holds the lock may answer on them
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr
@@ -256,7 +256,7 @@ func (a *app) watch(ctx context.Context) error {
 		select {
 		case <-a.watcher.Ready():
 			const scan = true
-			a.store.Edited(ctx, nil, scan) // finds the changes between the first scan and the first watch
+			a.store.Edited(ctx, nil, scan) // finds changes made between the first scan and the start of the watch
 		case <-ctx.Done():
 		}
 	})

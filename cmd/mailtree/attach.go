@@ -18,7 +18,7 @@ import (
 // server. The content must fit in one request after it has been encoded as text.
 const mostByContent = 8 << 20
 
-// filesToAttach returns the files as arguments of the tool send_message. Normally, the command reads the files and
+// filesToAttach returns the files as arguments for the send_message tool. Normally, the command reads the files and
 // passes their content. Users can therefore attach any file that they can read, and the server never reads a file for a
 // caller who may not read it. The command passes only the path, and lets the server decide, in three cases: the file
 // would exceed mostByContent, the command runs in an agent's session, or it does not send as the user. filesToAttach
@@ -61,7 +61,7 @@ func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err 
 
 // readAttached reads a regular file of at most the given size. It returns a *tree.SizeError for a larger file.
 func readAttached(file string, limit int64) ([]byte, error) {
-	switch fi, err := os.Stat(file); { // a stat first, because opening a named pipe would block
+	switch fi, err := os.Stat(file); { // call Stat first, because opening a named pipe would block
 	case err != nil:
 		return nil, err
 	case !fi.Mode().IsRegular():

@@ -75,7 +75,7 @@ const startTries = 3
 // that server, or of another server that started first.
 func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
-	var ended chan struct{} // nil: no server is starting
+	var ended chan struct{} // nil if no server is starting
 	var deadline <-chan time.Time
 	for tries := 0; ; {
 		if c, err := p.cfg.dialServer(ctx); !isNoServer(err) {
@@ -102,7 +102,7 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 		select {
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-ended: // the new server has exited, perhaps because another server already has the store
+		case <-ended: // the new server has exited, perhaps because another server already has the store open
 			ended = nil
 		case <-deadline:
 			return nil, p.notServed()
@@ -202,8 +202,8 @@ func detach(store string) error {
 // errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server is running")
 
-// askServer asks the store's server to run one of its /mailtree verbs, and waits for at most grace. It returns the
-// same errors as askForLong.
+// askServer asks the store's server to run one of its /mailtree verbs, and waits at most grace for the answer. It
+// returns the same errors as askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

@@ -97,7 +97,7 @@ func restoreCommand(p *program) *cobra.Command {
 }
 
 // restore creates the store from a backup. It first restores into a new folder next to the store, and then swaps the
-// two folders. It holds the store's lock while it does so, so that no server can start.
+// two folders. It holds the store's lock the whole time, so that no server can start.
 func (p *program) restore(ctx context.Context, name string, how backup.How) (err error) {
 	root := p.cfg.Store
 	if to, err := filepath.EvalSymlinks(root); err == nil {
@@ -133,7 +133,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 		if swapped || len(there) > 0 {
 			return
 		}
-		os.RemoveAll(root) // it contains only the lock
+		os.RemoveAll(root) // root contains only the lock
 		if !isNew {
 			_ = os.Mkdir(root, 0o700)
 		}
@@ -156,7 +156,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	swapped = true
 	if len(there) == 0 {
-		os.RemoveAll(fresh) // it contains only the lock
+		os.RemoveAll(fresh) // fresh contains only the lock
 	} else {
 		aside := root + asideSuffix + suffix
 		if err := os.Rename(fresh, aside); err != nil {

@@ -24,7 +24,7 @@ import (
 // stores need 20 GB, and it takes half an hour to create them. If other programs use the processor, only the ratios are
 // valid.
 
-// benchProgram builds the program as it is released. The test binary is larger than the released program.
+// benchProgram builds the program as for a release, because the test binary is larger.
 func benchProgram(b *testing.B) string {
 	b.Helper()
 	exe := filepath.Join(bulk.Dir(b), "mailtree")

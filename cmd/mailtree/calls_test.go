@@ -160,7 +160,7 @@ func (c *callDesk) call(tool, args string) string {
 	}
 }
 
-// lines returns text in a table's form, in which each line is preceded by the mark.
+// lines formats text for a table. Each line begins with mark.
 func (c *callDesk) lines(mark, text string) string {
 	const example, shown = "msg_20251023_3a51c0f7b3dc3a7e", "<an id>"
 	text = strings.ReplaceAll(c.named(strings.ReplaceAll(text, example, shown)), shown, example)

@@ -17,7 +17,7 @@ import (
 func TestClientAsks(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	d.model.Script(t,
-		model.Rule{When: "The other side", Text: "Listed."}, // list_agents returns GreenCastle's task and last subject
+		model.Rule{When: "The other side", Text: "Listed."}, // part of GreenCastle's task, which list_agents returns
 		model.Rule{When: "The (asked|allowed) plan", Calls: say("list_agents", map[string]any{"project_key": d.code})},
 	)
 	claudeKit.prepare(d)

@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// claudeKit is the kit for Claude Code. Claude Code asks no questions at startup if its own file says that the user
-// has finished onboarding and trusts the folder. A token, unlike a key, needs no approval.
+// claudeKit is the kit for Claude Code. Claude Code asks no questions at startup if its configuration file says that
+// the user has finished onboarding and trusts the folder. A token, unlike a key, needs no approval.
 var claudeKit = kit{
 	name: "claude",
 	prepare: func(d *desk) {

@@ -87,7 +87,7 @@ func TestClientTrust(t *testing.T) {
 	}
 }
 
-// codexKitUnattended is the kit for Codex in a sandbox. With danger-full-access, Codex would not ask about anything.
+// codexKitUnattended is the kit for Codex in a sandbox. With danger-full-access, Codex would never ask for permission.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
 // TestClientUnattended checks that Codex can work without a user. In this case, Codex refuses each tool that needs the

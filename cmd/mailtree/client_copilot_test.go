@@ -11,7 +11,7 @@ import (
 )
 
 // copilotKit is the kit for Copilot CLI, which reads the model's address from its environment and needs no login when
-// it is offline. Its own file says that the user trusts the folder.
+// it is offline. Its configuration file says that the user trusts the folder.
 var copilotKit = kit{
 	name: "copilot",
 	prepare: func(d *desk) {

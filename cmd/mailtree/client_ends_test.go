@@ -16,12 +16,12 @@ type ending struct {
 	kit
 	interrupted string                   // the text on the screen after Esc has interrupted a turn
 	twice       bool                     // Esc must be pressed twice in quick succession to interrupt a turn
-	asking      string                   // the command line of a session that asks before each command; "": same as terminal
+	asking      string                   // command line of a session that asks before each command; if empty, terminal is used
 	prepare     func(d *desk)            // additional setup for a session that asks; may be nil
-	question    string                   // a text that the screen shows at the prompt
+	question    string                   // text that the screen shows at the prompt
 	refuse      func(s *tmuxtest.Screen) // answers "No"
 	escalates   bool                     // the command needs rights that the sandbox does not grant
-	unshown     bool                     // the client does not report a prompt
+	unshown     bool                     // the client does not report its prompts
 }
 
 func press(keys ...string) func(s *tmuxtest.Screen) {

@@ -52,10 +52,10 @@ func TestClientKilled(t *testing.T) {
 		d.server.Wait()
 		died := time.Now()
 		d.write("code/told", "")
-		answered := d.awaitTurn("The other side") // GreenCastle's task, which list_agents returns
+		answered := d.awaitTurn("The other side") // part of GreenCastle's task, which list_agents returns
 		t.Logf("%s: %.1f s from the server's death to the turn with the answer", k.name, answered.At.Sub(died).Seconds())
 		said := <-done
-		d.serve(d.port()) // replaces the server that the bridge started, and ends with the test
+		d.serve(d.port()) // this server replaces the one that the bridge started, and runs until the test ends
 		if n := len(d.turnsWith(unknownOutcome)); n != 1 {
 			t.Errorf("the model was told in %d turns that the outcome is unknown, want one", n)
 		}

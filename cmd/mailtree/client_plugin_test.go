@@ -55,8 +55,8 @@ func eachPlugin(t *testing.T, test func(t *testing.T, p plugged)) {
 	}
 }
 
-// TestClientPlugin checks that a client with the plugin behaves as it does after `mailtree setup`. A client with both
-// also behaves the same way, and does nothing twice.
+// TestClientPlugin checks that a client with the plugin behaves as it does after `mailtree setup`, and that a client
+// with both does nothing twice.
 func TestClientPlugin(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		t.Run("alone", func(t *testing.T) { turn(t, p.kit, true, func(d *desk) { d.plugIn(p) }) })

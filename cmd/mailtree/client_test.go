@@ -53,7 +53,7 @@ type desk struct {
 func newDesk(t *testing.T, client string) *desk {
 	t.Helper()
 	bin := clientsDir(t, client)
-	home, err := os.MkdirTemp("", "desk") // short, because the path of a socket must be short
+	home, err := os.MkdirTemp("", "desk") // short, because the path of a Unix socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +301,7 @@ func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
 }
 
-// times returns how often the given text occurs in the new texts of all turns.
+// times returns how often the given text occurs in the new text of all turns.
 func (d *desk) times(text string) (n int) {
 	for _, r := range d.turnsWith(text) {
 		n += strings.Count(r.Turn.Last(), text)

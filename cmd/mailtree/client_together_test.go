@@ -31,8 +31,7 @@ func TestClientsTogether(t *testing.T) {
 	screen := claude.start(claudeKit)
 	names[claude] = claude.awaitIdle()
 
-	// Message n goes from round[n-1] to round[n]. Each client writes to every other client, both answers and new
-	// threads.
+	// Message n goes from round[n-1] to round[n]. Each client sends every other client both answers and new threads.
 	round := []*desk{claude, codex, claude, opencode, codex, opencode, claude, codex, opencode, claude, opencode}
 	for _, d := range desks {
 		d.model.Script(t, d.rules(begin, round, names)...)

@@ -18,12 +18,12 @@ type kit struct {
 	name     string
 	prepare  func(d *desk) // writes the files that make the client use the model
 	ask      []string      // the command line that runs a prompt without a terminal; the prompt is appended to it
-	resume   []string      // the same, but continues the previous session
+	resume   []string      // like ask, but continues the previous session
 	terminal string        // the command line of a session in a terminal
 
 	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil
 
-	shell      string // the tools that run a command and write a file
+	shell      string // names of the client's tools that run a command and write a file
 	write      string
 	shellNamed bool // AGENT_NAME is set in the shell
 	system     bool // the client adds the answer to SessionStart to the system prompt
@@ -104,7 +104,8 @@ func turn(t *testing.T, k kit, resumes bool, setUp func(d *desk)) {
 	if resumes {
 		k.ask = k.resume
 		said += <-d.ask(k, "What is new?")
-		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*")) // not tmux windows
+		// The pattern excludes the sessions of tmux windows.
+		sessions, _ := filepath.Glob(filepath.Join(d.home, ".mailtree/projects/*/repo/.mailtree/sessions", k.name+"-*"))
 		if now := d.agent(); now != agent || len(sessions) != 1 {
 			t.Errorf("there are %d sessions, and the last belongs to %s; want only %s's resumed session", len(sessions), now, agent)
 		}

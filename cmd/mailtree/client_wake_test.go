@@ -24,7 +24,7 @@ func TestClientWake(t *testing.T) {
 		}
 		d := newDesk(t, k.name)
 		d.model.Script(t,
-			model.Rule{When: "The other side", Text: "Listed."}, // list_agents: GreenCastle's task and last subject
+			model.Rule{When: "The other side", Text: "Listed."}, // part of GreenCastle's task, which list_agents returns
 			model.Rule{When: "The (first|second|last) plan", Calls: say("list_agents", map[string]any{"project_key": d.code})},
 		)
 		k.prepare(d)

@@ -69,7 +69,7 @@ type clientCheck struct {
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
-	var entryFile, hooksFile string // the files of the previous scope; "" in the first scope
+	var entryFile, hooksFile string // files of the previous scope; empty in the first scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
 		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {

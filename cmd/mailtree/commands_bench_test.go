@@ -85,7 +85,7 @@ func BenchmarkCommands(b *testing.B) {
 		here("release", "--all")
 		run("new", "new", "draft", "-p", "bench", "Ada")
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all commands together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all commands together, so it is meaningless
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		b.ReportMetric(float64(all[name].At(0.5).Microseconds())/1000, name+"-p50-ms")
 	}

@@ -114,7 +114,7 @@ func completionNushell() *cobra.Command {
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
-		panic(err) // cobra always adds the command
+		panic(err) // cannot happen: cobra always adds the command
 	}
 	completion.Short = "Print a shell completion script"
 	completion.Long = completion.Short + ".\nTo see how to load the script, run `mailtree completion SHELL --help`."
@@ -123,7 +123,7 @@ func loadsAlone(root *cobra.Command) {
 	for _, load := range loadCompletion {
 		c, _, err := root.Find([]string{"completion", load.shell})
 		if err != nil {
-			panic(err) // cobra always adds the command
+			panic(err) // cannot happen: cobra always adds the command
 		}
 		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, run these lines; for new "+
 			"shells, add them to %s:\n\n%s",

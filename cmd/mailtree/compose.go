@@ -20,7 +20,7 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// written is text that the user wrote, and the file that contains it. The file is "" if the text is not from a file.
+// written is text that the user wrote, and the file that contains it. file is empty if the text is not from a file.
 type written struct {
 	text, file string
 }

@@ -42,7 +42,7 @@ type config struct {
 	RequireToken   bool
 	UserOnly       bool // other OS users on this machine need the token
 	Loopback       bool
-	Socket         string // a socket in addition to the store's own, open to other OS users; "": none
+	Socket         string // a socket in addition to the store's own, open to other OS users; may be empty
 	MaxMessage     int64  // bytes
 	MaxFanout      int64  // bytes
 	MaxProjects    int
@@ -54,27 +54,27 @@ type config struct {
 	Idle           time.Duration // how long a background server keeps running without connections
 	SyncInterval   time.Duration
 	ClaimAlone     bool
-	Poll           time.Duration // the time between scans of the trees; 0: watch file events instead
+	Poll           time.Duration // time between scans of the trees; 0 means watch file events instead
 	Domains        []string      // domains of mailbox addresses, in lower case; Message-IDs and authors use the first
-	SummaryCommand string        // a shell command; "": none
-	Notify         []string      // a program and its arguments; empty: none
+	SummaryCommand string        // a shell command; may be empty
+	Notify         []string      // a program and its arguments; may be empty
 
 	Nudge bool // the server types notices of new mail into agents' tmux windows
 
 	Gateway gateway.Config
 
-	background bool // a background server: has no TCP port, logs to the store, and exits when no client uses it
+	background bool // this is a background server: it has no TCP port, logs to the store, and exits when no client uses it
 
-	now  func() time.Time  // only for tests: a clock that is wrong; nil: the system's clock
-	step func(name string) // only for tests: called at each step, where a test may kill the program; otherwise nil
+	now  func() time.Time  // replaces the clock in tests; nil means the system's clock
+	step func(name string) // called at each step, where a test may kill the program; nil except in tests
 }
 
 // setting describes a setting, with its value and the source of the value.
 type setting struct {
 	Name, Flag, Default, Help string
-	of                        string // commands that have the flag, separated by spaces; "": all commands
-	program                   bool   // its value is a program to run, so a cloned folder's .env must not set it
-	Value, Source             string // Source: flag, environment, .env, default
+	of                        string // commands that have the flag, separated by spaces; empty means all commands
+	program                   bool   // the value is a program to run, so a cloned folder's .env must not set it
+	Value, Source             string // Source is flag, environment, .env or default
 }
 
 // settings lists all settings. The first six have the same names as in the servers that this program replaces.
@@ -476,7 +476,7 @@ func configCommand(p *program) *cobra.Command {
 	return c
 }
 
-// settingShape is a setting as `mailtree config` prints it in JSON.
+// settingShape is the JSON form in which `mailtree config` prints a setting.
 type settingShape struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`

@@ -39,7 +39,7 @@ func (p *program) confirm(d *deskWork, question string) error {
 	return nil
 }
 
-// confirmMessages is like confirm. The question consists of the action in what, such as "Archive", and the messages.
+// confirmMessages is like confirm. The question consists of what, an action such as "Archive", and the messages.
 func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string, ids []string) error {
 	if !d.unsure {
 		return nil

@@ -27,8 +27,8 @@ func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c
 	return err
 }
 
-// asCommand calls do with a client that identifies itself to the server as a command line. It returns errors from do
-// and reach.
+// asCommand calls do with a client that identifies itself to the server as a command-line client. It returns errors
+// from do and reach.
 func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.Context, *cli.Client) error) error {
 	caller, err := hello(p.env, stdioOptions{})
 	if err != nil {

@@ -30,17 +30,17 @@ const (
 type deskWork struct {
 	*cli.Client
 	*cli.Screen
-	mcpserver.Desk // the project, the user's agent, and the full ids
+	mcpserver.Desk // the project, the user's agent, and the full ids of the arguments
 
 	places   repo.Folders // the folders that contain projects' code bases
 	json     bool         // print answers as JSON
 	listFile string       // see program.listFile
 	threads  []string     // see namedRows.Threads
 	unsure   bool         // see namedRows.Unsure
-	cursor   string       // the cursor at which a list continues; "" for its beginning
+	cursor   string       // cursor at which to continue a list; empty means the beginning
 	listed   []string     // ids of the messages that this command has listed so far
 
-	rowProjects []string // in a list of all projects: the projects of the listed messages
+	rowProjects []string // projects of the listed messages, in a list of all projects
 
 	// at is " --project SLUG" if a command that is run in this folder needs that flag to reach the project, and ""
 	// otherwise.
@@ -61,7 +61,7 @@ func (p *program) addDeskFlags(c *cobra.Command) *deskFlags {
 	return f
 }
 
-// addProjectFlag adds the flag --project to a command.
+// addProjectFlag adds the --project flag to a command.
 func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	c.Flags().StringVarP(project, "project", "p", "",
 		"the project: a path, a slug, or the last element of a path (default: the project of this folder)")
@@ -104,7 +104,8 @@ func (p *program) atStore(ctx context.Context, json bool, do func(ctx context.Co
 	})
 }
 
-// atDeskOf is like atDesk, for the agent with the given name or address. If agent is empty, it uses the user's agent.
+// atDeskOf is like atDesk, but for the agent with the given name or address. If agent is empty, it uses the user's
+// agent.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -192,7 +193,7 @@ func (p *program) projectKey(given string) (string, error) {
 
 // me returns the user's agent name: MAILTREE_ME or, if that is not set, the login name. It returns an error if
 // MAILTREE_ME is not a valid agent name. The login name may contain characters that are not allowed in an agent name.
-// The function maildir.PersonName removes them later.
+// maildir.PersonName removes them later.
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -204,7 +205,7 @@ func (p *program) me() (string, error) {
 	if err != nil {
 		return "", errors.New("your OS user has no name: choose one with MAILTREE_ME")
 	}
-	if format.ServerName(u.Username) { // the account's name is reserved for the server
+	if format.ServerName(u.Username) { // the account has a name that is reserved for the server
 		return u.Username + "-user", nil
 	}
 	return u.Username, nil
@@ -226,7 +227,7 @@ func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
 
-// printJSON prints the answer to a command without a project.
+// printJSON prints answer as JSON, for commands that do not use a project.
 func (p *program) printJSON(answer any) error {
 	text, err := json.Marshal(answer)
 	if err != nil {

@@ -65,7 +65,7 @@ func deskCommand(p *program) *cobra.Command {
 // deskSource implements desk.Source. It makes the same requests as the corresponding commands.
 type deskSource struct {
 	*program
-	slug, place string // the project, and its name on the screen; slug is "" for all projects
+	slug, place string // the project, and its name on the screen; slug is empty for all projects
 }
 
 // forRow calls do with a client of the server, for the project of a row. In a list of one project, rows do not
@@ -176,7 +176,7 @@ func (s *deskSource) Search(ctx context.Context, project, query string) (rows []
 	return rows, err
 }
 
-// deskLater is how long the key h hides a thread.
+// deskLater is how long the h key hides a thread.
 const deskLater = 2 * time.Hour
 
 func (s *deskSource) Do(ctx context.Context, key string, r fullscreen.Row, ids []string) (fullscreen.Done, error) {

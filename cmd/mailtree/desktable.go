@@ -302,7 +302,7 @@ func (d *deskWork) stateOf(a *mail.Listed) string {
 	return "quiet"
 }
 
-// edited returns the file that an agent has edited last, and the file's age. On a narrow terminal, it omits the file's
+// edited returns the file that an agent edited last, and the file's age. On a narrow terminal, it omits the file's
 // folder. edited returns "" if there is no file.
 func (d *deskWork) edited(file, at string) string {
 	if file == "" {
@@ -322,7 +322,7 @@ func noBecause(why string) string {
 	return "no: " + why
 }
 
-// some returns a number followed by its noun, or "" for zero.
+// some formats a number with its noun. It returns "" for zero.
 func some(n int, what string) string {
 	if n == 0 {
 		return ""

@@ -62,12 +62,14 @@ type doctor struct {
 	all bool // list every finding
 	bad int  // number of problems
 
-	wrong strings.Builder // the lines of the problems, which are printed last
+	wrong strings.Builder // lines that report problems, which are printed last
 
 	json  bool           // print the findings as JSON
-	found []findingShape // with json: the findings so far
+	found []findingShape // the findings so far, if json is set
 
-	sends bool // the running server sends mail to other domains; without a running server: these settings allow it
+	// sends is set if the running server sends mail to other domains or, without a running server, if the settings
+	// allow it.
+	sends bool
 }
 
 // findingShape is a finding in the JSON that `mailtree doctor` prints.
@@ -101,8 +103,8 @@ func (d *doctor) add(mark, format string, args []any) {
 
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
-// finding formats one line. Names, texts and errors may contain text written by others, so finding escapes characters
-// that could end the line or control the terminal.
+// finding formats one line. args may contain text written by others, so finding escapes characters that could end the
+// line or control the terminal.
 func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -152,7 +154,7 @@ func (d *doctor) sayMore(n int) {
 	}
 }
 
-// noteMore is like sayMore, for remarks instead of problems.
+// noteMore is like sayMore, but for remarks.
 func (d *doctor) noteMore(n int) {
 	if n > 0 {
 		d.note(unlisted, n)
@@ -395,7 +397,7 @@ func (d *doctor) projects() {
 func (d *doctor) folders() {
 	known, err := folders.Open(d.p.cfg.Store).Load()
 	if err != nil {
-		return // the check of the store's files reports the error
+		return // d.files reports the error
 	}
 	for _, line := range known.Wrong() {
 		d.say("the file %s contains an invalid line, which is ignored. Fix or delete it: %s",
@@ -516,8 +518,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and
-// messages without a canonical file. It changes no file.
+// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and messages
+// without a canonical file. It does not change any files.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {

@@ -111,7 +111,7 @@ func (d *doctor) unsent(v *view) {
 // queue reports mail that the server has been unable to send for a day.
 func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	var q mcpserver.Queued
-	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // outgoing mail is off, or no answer
+	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // outgoing mail is off, or the server did not answer
 		return
 	}
 	old := q.Items[:0]

@@ -15,9 +15,9 @@ import (
 type agent struct {
 	*load
 	name   string
-	read   map[string]bool // by delivery id: whether the delivery is marked as read
+	read   map[string]bool // whether each delivery is marked as read, by delivery id
 	acked  map[string]bool
-	claims map[string]bool // for each pattern: true if claimed, false if released
+	claims map[string]bool // whether each pattern is claimed
 }
 
 // working runs every agent until ctx ends.
@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records the state of a delivery that an answer reported.
+// stands records a delivery's state, as reported in an answer.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
@@ -102,7 +102,7 @@ func (a *agent) confirm() error {
 	if id == "" {
 		return nil
 	}
-	a.acked[id] = true // even if the call gets no answer
+	a.acked[id] = true // the call may take effect even if it gets no answer
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {

@@ -22,7 +22,7 @@ import (
 func TestFaultClaims(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	contests := extent(40, 1000) // each takes about three seconds
+	contests := extent(40, 1000) // each contest takes about three seconds
 	bare, machines := threeMachines(t, func(m *machine, i int) []string {
 		return []string{"SYNC_INTERVAL=10s", faultClockEnv + "=" + []string{"0s", "0s", "1h"}[i]}
 	})
@@ -103,7 +103,7 @@ func sortOut(all []*claimer, winners []string) {
 	}
 }
 
-// claimer is one of the machines of TestFaultClaims.
+// claimer is one of the machines in TestFaultClaims.
 type claimer struct {
 	*machine
 	won    bool   // this machine won the last contest

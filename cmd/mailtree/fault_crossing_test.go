@@ -25,7 +25,7 @@ type crossing struct {
 
 	mu    sync.Mutex
 	next  int                // number of the next message
-	open  []crossed          // messages that were sent without an answer, and must be sent again
+	open  []crossed          // sends without an answer, which must be repeated
 	sent  map[string]string  // the id of each answered send, by message body
 	asked map[string]crossed // all messages, by body
 }
@@ -130,7 +130,7 @@ func (c *crossing) settled() {
 	})
 }
 
-// files counts the message files in a project's tree that contain a text.
+// files counts the message files in a project's tree that contain text.
 func (c *crossing) files(key, text string) (n int) {
 	for _, pattern := range []string{"messages/*/*/*/*.md", "agents/*/*/*/*/*/*.md"} {
 		all, err := filepath.Glob(filepath.Join(c.tree(key), pattern))
@@ -203,7 +203,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 		m := c.draft()
-		m.Key = "" // needs no key, because this message is not sent again
+		m.Key = "" // this message needs no key, because it is not sent again
 		c.die(n)
 		err := c.send(m)
 		if died = err != nil; died {
@@ -220,7 +220,9 @@ func TestFaultCrossingSteps(t *testing.T) {
 				wantThere++
 			}
 		}
-		wantHere, wantThere = wantHere-wantThere+2, wantThere+1 // here: canonical file and outbox; there: canonical file
+		// Apart from inbox copies, the sender's project has the canonical file and the outbox copy, and the other
+		// project has the canonical file.
+		wantHere, wantThere = wantHere-wantThere+2, wantThere+1
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++

@@ -25,15 +25,15 @@ type daemon struct {
 	t       testing.TB
 	store   string
 	real    bool                  // run the released program, without the verbs of faultServe
-	program string                // another program to run; "": the tested program
+	program string                // another program to run; empty means the tested program
 	env     []string              // additional settings
-	launch  func(*exec.Cmd) error // starts the program; nil: start it normally
+	launch  func(*exec.Cmd) error // starts the program; nil means start it normally
 	cmd     *exec.Cmd
 	url     string
 	client  *http.Client
 	starts  int
 	slowest time.Duration // the duration of the slowest start
-	busiest time.Duration // the maximum processor time of a start
+	busiest time.Duration // the most processor time that a start has used
 }
 
 // newDaemon returns a daemon that is not running yet. The test's cleanup kills any server that is still running.
@@ -190,10 +190,10 @@ func (d *daemon) check(l *storetest.Ledger) {
 	}
 }
 
-// toolError is a refusal.
+// toolError is a refusal by the server.
 type toolError struct {
 	text string
-	code string // the refusal's code; "" if it did not come from a tool
+	code string // the refusal's code; empty if it did not come from a tool
 }
 
 func (e *toolError) Error() string { return e.text }
@@ -204,7 +204,7 @@ func (d *daemon) call(tool string, args, result any) error {
 	return d.callAt("/mcp", tool, args, result)
 }
 
-// callAt is like call, for the address of another toolset.
+// callAt is like call, but at the address of another toolset.
 func (d *daemon) callAt(path, tool string, args, result any) error {
 	params, err := json.Marshal(args)
 	if err != nil {

@@ -112,9 +112,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless makes the users save continuously. Meanwhile, n times, another user saves a file and leaves it unchanged
-// until the server has committed it. The server delays a commit until users stop editing, but not forever. restless
-// returns the number of saves.
+// restless makes the users save continuously. Meanwhile, slow saves a file and leaves it unchanged until the server has
+// committed it, n times. The server delays a commit until users stop editing, but not forever. restless returns the
+// number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())
@@ -143,7 +143,7 @@ func (e *edits) restless(slow *person, n int) int {
 	return int(e.saves.Load() - before)
 }
 
-// committed reports whether HEAD contains each file as these users last saved it.
+// committed reports whether HEAD contains each file as the given users last saved it.
 func (e *edits) committed(persons ...*person) bool {
 	out, err := exec.Command("git", "-C", e.d.tree(), "ls-tree", "-r", "-z", "HEAD").Output()
 	if err != nil {
@@ -196,7 +196,7 @@ type person struct {
 	files    []string
 	n        int
 	last     map[string][]byte
-	unrested map[string]bool // files saved since the last call of rest
+	unrested map[string]bool // files saved since the last call to rest
 }
 
 func (p *person) save() {
@@ -219,8 +219,8 @@ func (p *person) save() {
 	p.unrested[path] = true
 }
 
-// edited returns the content of a file after an edit: a message with a new line at the end, or a profile with another
-// task.
+// edited returns the content of a file after an edit: a message with a new line at the end, or a profile with a
+// different task.
 func edited(path string, now []byte, n int) []byte {
 	if filepath.Ext(path) == ".json" {
 		return fmt.Appendf(nil,

@@ -31,9 +31,9 @@ var errnos = []syscall.Errno{
 
 // TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
 // the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is on disk. A refusal says nothing about files that could not be read. The answers
-// list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never granted
-// an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
+// that the server reported as done is on disk. A refusal makes no claims about files that could not be read. The
+// answers list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
+// granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
 // In the short form, one call in three fails for most kinds of operations, and the test cycles through the errnos. In
 // the long form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the test
@@ -73,7 +73,7 @@ type peril struct {
 
 	n       int    // the attempt's number
 	word    string // a word that appears only in the attempt's message
-	id      string // the id of the attempt's message; "" before it is sent
+	id      string // the id of the attempt's message; empty until it is sent
 	pattern string // the pattern of the attempt's claim
 	before  bool   // message, claim and agent already existed before the call that failed
 	aimed   *shot
@@ -106,7 +106,7 @@ func newPeril(t *testing.T, op operation) *peril {
 // shots finds out which calls the operation makes, and selects the calls that should fail, with their errnos.
 func (r *peril) shots(turn int) (shots []shot) {
 	always, order := map[callSite]int{}, []callSite{}
-	for round := range 3 { // the first round creates folders
+	for round := range 3 { // the first round also creates folders
 		r.begin(nil)
 		err := r.op.do(r)
 		sites, seen, _ := r.disarm()
@@ -241,7 +241,7 @@ func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		waiting := r.health().waiting // ask first, because a waiting path may become up to date at any time
+		waiting := r.health().waiting // read the waiting paths first, because they may become up to date at any time
 		diff := r.differing()
 		lost := slices.IndexFunc(diff, func(d difference) bool { return d.lost })
 		switch limit := time.Since(began); {
@@ -282,7 +282,7 @@ func (r *peril) restoreMode(name string) {
 		if err != nil {
 			continue
 		}
-		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // change the mode, because the watcher compares modes
+		if err := os.Chmod(name, st.Mode()^0o010); err != nil { // change the mode, so that the watcher notices the file
 			r.d.t.Fatal(err)
 		}
 		return

@@ -139,7 +139,7 @@ func TestFaultFolders(t *testing.T) {
 	t.Logf("%d rounds in three folders, %d kills", rounds, kills)
 }
 
-// worker is an agent of TestFaultFolders that works in its own folder.
+// worker is an agent in TestFaultFolders that works in its own folder.
 type worker struct {
 	*daemon
 	name, folder string

@@ -55,7 +55,7 @@ type gitPerson struct {
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // number of refusals by Git that are acceptable, by command
+	failed   map[string]int // number of acceptable refusals by Git, by command
 }
 
 func (p *gitPerson) begin() {

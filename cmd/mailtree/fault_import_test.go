@@ -54,7 +54,7 @@ func TestFaultImport(t *testing.T) {
 	files = im.drop(messages, 2*messages)
 	until(t, "an import begins", importTime, im.runs)
 	began := time.Now()
-	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // logs all goroutine stacks
+	hung := time.AfterFunc(time.Minute, func() { d.cmd.Process.Signal(syscall.SIGQUIT) }) // SIGQUIT logs all goroutine stacks
 	d.interrupt()
 	hung.Stop()
 	stopped := time.Since(began)

@@ -117,7 +117,7 @@ func TestFaultIncoming(t *testing.T) {
 			t.Fatal(err)
 		}
 		hanging = append(hanging, l)
-		senders.Go(func() { l.Write(email) }) // does not send the end of the message
+		senders.Go(func() { l.Write(email) }) // the end of the message is never sent
 	}
 	files := int64(0) // the maximum at any time: on a slow machine, the first messages time out before the last arrive
 	sent, watched := make(chan struct{}), make(chan struct{})

@@ -63,7 +63,7 @@ type injector struct {
 	wait func() // waits until the traps have ended
 
 	mu    sync.Mutex
-	tree  string         // the tree's folder; "": no calls are counted
+	tree  string         // the tree's folder; if empty, no calls are counted
 	first map[string]int // the try in which an owned part first appeared
 	try   int
 	keep  string // an owned part of an earlier try that also belongs to this try

@@ -30,7 +30,7 @@ func TestFaultKill(t *testing.T) {
 		d.kill()
 		clients.Wait()
 		cancel()
-		d.real = k%4 == 3 // the released program does not have the verb pop
+		d.real = k%4 == 3 // the released program does not have the pop verb
 		d.start()
 		l.fresh(sends, &pops, &acks)
 		if t.Failed() {
@@ -65,7 +65,7 @@ func (l *load) answered() int {
 	return sent + popped + acked
 }
 
-// fresh checks the files of everything that the server has reported as done since the last call of fresh.
+// fresh checks the files of everything that the server has reported as done since the last call to fresh.
 func (l *load) fresh(sends map[string]bool, pops, acks *int) {
 	var sent []storetest.Sent
 	for _, s := range l.ledger.Sends() {

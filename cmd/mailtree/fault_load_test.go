@@ -31,11 +31,11 @@ type load struct {
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
 	pace    time.Duration // a client's pause between two calls, so that the store of a long test stays small
-	rest    sync.RWMutex  // while it is locked, clients make no calls
+	rest    sync.RWMutex  // clients make no calls while rest is locked
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
-	again []message           // messages that were sent without an answer, and must be sent again with their keys
+	again []message           // sends without an answer, which must be repeated with their keys
 }
 
 type message struct {

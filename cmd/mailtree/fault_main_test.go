@@ -43,8 +43,8 @@ func extent(small, full int) int {
 	return small
 }
 
-// longer skips a test except in the short and the long form. The test uses too many of the machine's resources to run
-// with every `go test ./...`.
+// longer skips a test unless the short or the long form is running, because the test uses too many of the machine's
+// resources to run with every `go test ./...`.
 func longer(t *testing.T) {
 	t.Helper()
 	if *faults == "least" {
@@ -55,11 +55,11 @@ func longer(t *testing.T) {
 // faultEnv is the environment variable that makes the test binary act as the fault program.
 const faultEnv = "MAILTREE_FAULT_PROGRAM"
 
-// formatEnv is the environment variable for the highest project format that the program supports. If it is not set,
-// the program supports the same formats as the released program.
+// formatEnv is the environment variable that sets the highest project format that the program supports. If it is not
+// set, the program supports the same formats as the released program.
 const formatEnv = "MAILTREE_TEST_FORMAT"
 
-// faultClockEnv is the environment variable for the error of the fault program's clock, as a duration.
+// faultClockEnv is the environment variable that sets how far the fault program's clock is off, as a duration.
 const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 
 // This init sets up the test binary. If pauses are turned on, the binary pauses at random steps. It supports the
@@ -67,7 +67,7 @@ const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 // into the fault program, regardless of the binary's name: see faultServe.
 func init() {
 	folders.Patience = time.Hour
-	testStep = waits.Pauses() // also for the programs that scripts and other tests start
+	testStep = waits.Pauses() // also pauses the programs that scripts and other tests start
 	if n, err := strconv.Atoi(os.Getenv(formatEnv)); err == nil {
 		projectformat.Highest = n
 	}
@@ -80,12 +80,12 @@ func init() {
 	}
 }
 
-// faultServe is like serve, with verbs that are not yet available as tools (pop, unread), and with a writer that dies
-// at a step.
+// faultServe is like serve, but adds verbs that are not yet available as tools (pop, unread), and its writer can die at
+// a step.
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty if there is none
 //	POST /fault/unread?project=&agent=&id=
-//	POST /fault/both?project=&agent=&id=     a pop and an acknowledgement of the same delivery, in one group
+//	POST /fault/both?project=&agent=&id=     a pop and an acknowledgment of the same delivery, in one group
 //	POST /fault/flush?project=               when it returns, everything is committed
 //	POST /fault/compare?project=             when it returns, the whole tree has been compared with the index
 //	POST /fault/die?at=N                     the program ends at the writer's Nth step from now
@@ -131,7 +131,7 @@ func faultServe() error {
 	welcome(ctx, &program{std: std, cfg: cfg}, f.app, w)
 	watched := make(chan error, 1)
 	go func() { watched <- f.app.watch(ctx) }()
-	err = f.app.store.Run(ctx) // until the program is killed or interrupted
+	err = f.app.store.Run(ctx) // returns when the program is interrupted
 	srv.Close()
 	return errors.Join(err, <-watched, f.app.close())
 }
@@ -140,7 +140,7 @@ type faultProgram struct {
 	app *app
 
 	mu    sync.Mutex
-	left  int           // remaining steps; 0: no limit
+	left  int           // remaining steps; 0 means no limit
 	hold  bool          // after these steps, wait instead of dying
 	held  chan struct{} // closing it lets the writer continue; nil unless the writer is waiting
 	steps []string
@@ -257,7 +257,7 @@ const queued = `writer\.\(\*Writer\)\.do$`
 // both makes the writer wait in another operation, so that the operations that arrive in the meantime form one group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
-	f.mu.Lock() // the writer stops at its next step
+	f.mu.Lock() // makes the writer stop at its next step
 	var all sync.WaitGroup
 	errs := make([]error, 3)
 	for i, do := range []func() error{

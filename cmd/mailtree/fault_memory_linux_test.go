@@ -102,7 +102,7 @@ func TestFaultMemory(t *testing.T) {
 		began := time.Now()
 		var clients sync.WaitGroup
 		var mu sync.Mutex
-		largest, refused := int64(0), 0 // refused: requests that got no memory in time, as happens on a busy machine
+		largest, refused := int64(0), 0 // refused counts requests that got no memory in time, as happens on a busy machine
 		for c := range tt.clients {
 			clients.Go(func() {
 				for i := range tt.times {

@@ -31,7 +31,7 @@ type operation struct {
 	history bool   // the history performs the operation, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
 	slow    bool   // an attempt takes a long time, or longer with each attempt, so there are fewer attempts
-	takes   string // text in the paths that the operation removes; "": it removes none
+	takes   string // text in the paths that the operation removes; empty if it removes none
 }
 
 // most returns the maximum number of times that a call at one site fails with the same errno.
@@ -42,7 +42,7 @@ func (op *operation) most() int {
 	return extent(2, 8)
 }
 
-// share returns a number n: one in n calls fails.
+// share returns n such that one in n calls fails.
 func (op *operation) share() int {
 	if op.slow {
 		return extent(9*slower, 1)
@@ -97,7 +97,7 @@ func delivered(r *peril) {
 	r.before = true
 }
 
-// onlyOne is like delivered, and leaves nothing else unread in Bob's inbox.
+// onlyOne is like delivered, but leaves nothing else unread in Bob's inbox.
 func onlyOne(r *peril) {
 	r.d.t.Helper()
 	until(r.d.t, "the inbox is read", time.Minute, func() bool { return r.checkMail() == nil && r.got == "" && r.unread("Bob") == 0 })
@@ -202,8 +202,8 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is like contest, after the fault. A claim file that a user wrote and that cannot be read is a problem:
-// the claim has no effect until the file is fixed.
+// secondClaim is like contest, but runs after the fault. A claim file that a user wrote and that cannot be read is a
+// problem: the claim has no effect until the file is fixed.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
 	if r.op.beside && !r.machine() {

@@ -36,7 +36,7 @@ func newPost(t *testing.T) *post {
 	return &post{d: d, ledger: &storetest.Ledger{}, sent: map[string]string{}, taken: map[string]string{}}
 }
 
-// send sends a message, with the given id unless it is "". An error means that there was no answer.
+// send sends a message, with the given id unless the id is empty. An error means that there was no answer.
 func (p *post) send(from, to, body, id string) error {
 	p.ledger.Try(body)
 	args, made := map[string]string{"name": to, "msg": body}, struct{ ID string }{}
@@ -71,7 +71,7 @@ func (p *post) take(agent string, wait int) (body string, err error) {
 	if err != nil {
 		p.d.t.Errorf("refused: %v", err)
 	}
-	p.ledger.Pop(agent, "") // there was an answer; settle later finds the delivery
+	p.ledger.Pop(agent, "") // the call was answered; settle finds the delivery later
 	if err != nil || m.ID == "" {
 		return "", err
 	}

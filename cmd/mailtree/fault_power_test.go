@@ -58,7 +58,7 @@ func TestFaultPowerLoss(t *testing.T) {
 const rareWrites = "loop,commit=300"
 
 // TestFaultPowerSteps checks the content of the disk after the power fails at each step of a send to three recipients.
-// The power also fails right after the answers to a send, an acknowledgement and a pop, and after the commit. At each
+// The power also fails right after the answers to a send, an acknowledgment and a pop, and after the commit. At each
 // step, it fails twice. The first time, the disk contains only data that the server had made durable. The second time,
 // the kernel has also written the names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// oneAsking sends a message from Ann to Bob that requests an acknowledgement.
+// oneAsking sends a message from Ann to Bob that requests an acknowledgment.
 func oneAsking(s *steps) {
 	m := message{From: "Ann", To: []string{"Bob"}, CC: []string{}, BCC: []string{}, Subject: "s", Ack: true,
 		Body: fmt.Sprintf("Question of try %d.", s.n), Project: faultKey}
@@ -45,5 +45,5 @@ func undoAnswer(s *steps) error {
 	return err
 }
 
-// lookUnanswered counts how many of the files of the reply and its marks are missing.
+// lookUnanswered counts how many files of the reply and its marks are missing.
 func lookUnanswered(s *steps) int { return 5 - lookAnswer(s) }

@@ -83,7 +83,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 		s.round(uint64(round), extent(12, 30))
 		if kill {
 			s.kills++
-			d.kill() // unless the server has already exited
+			d.kill() // the server may have already exited
 			d.start()
 		}
 		s.quiet()

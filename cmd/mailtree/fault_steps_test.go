@@ -120,9 +120,9 @@ func (op *stepped) run(t *testing.T) {
 			t.Fatal("the operation never completes")
 		}
 	}
-	emptyQueue(s) // the released program would send its content
+	emptyQueue(s) // otherwise, the released program would send the queued emails
 	least := 2
-	if op.stride() > 1 { // fewer steps are tried
+	if op.stride() > 1 { // not every step is tried
 		least = 1
 	}
 	if absent < least || whole < 2 { // the last try, which the server survives, is always complete
@@ -189,7 +189,7 @@ func lookQueued(s *steps) int {
 	return n
 }
 
-// lookSent counts the files that contain the body of the current try.
+// lookSent counts the files that contain the body of the current try's message.
 func lookSent(s *steps) (n int) {
 	for _, f := range append(s.files("messages/"+someDay+"*.md"), s.files("agents/*/*/"+someDay+"*.md")...) {
 		data, err := os.ReadFile(f)
@@ -326,7 +326,7 @@ func popAndAcknowledge(s *steps) error {
 	return err
 }
 
-// lookBoth returns 0 for a pop without an acknowledgement. An acknowledgement without a read mark is incomplete.
+// lookBoth returns 0 for a pop without an acknowledgment. An acknowledgment without a read mark is incomplete.
 func lookBoth(s *steps) int {
 	switch read, ack := countMarks(".read")(s), countMarks(".ack")(s); {
 	case read+ack == 2:

@@ -20,8 +20,8 @@ import (
 )
 
 // TestFaultStop checks that a server exits by itself within stopTime while it is waiting for something that hangs. It
-// tests each hanging thing separately, and then all of them together. No mail is lost. An email that was not sent is
-// sent after the next start, and an email that may have been sent is reported.
+// tests each thing that can hang separately, and then all of them together. No mail is lost. An email that was not sent
+// is sent after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {
 	t.Parallel()
 	all := hanging
@@ -138,7 +138,7 @@ func (s *stopping) write(name, text string) {
 
 // goOn ends everything that hangs: the programs exit, and the mail server responds.
 func (s *stopping) goOn() {
-	os.Remove(filepath.Join(s.dir, "hang")) // in later calls, it is already gone
+	os.Remove(filepath.Join(s.dir, "hang")) // already gone in later calls
 	s.peer.mu.Lock()
 	defer s.peer.mu.Unlock()
 	if s.peer.hold != nil {
@@ -152,7 +152,7 @@ func (s *stopping) goOn() {
 func (s *stopping) awaits(name string, do func()) {
 	s.t.Helper()
 	ran := func() int {
-		data, _ := os.ReadFile(filepath.Join(s.dir, name+".began")) // missing before the first run
+		data, _ := os.ReadFile(filepath.Join(s.dir, name+".began")) // the file is missing before the first run
 		return strings.Count(string(data), "\n")
 	}
 	before := ran()
@@ -238,7 +238,7 @@ func (s *stopping) hangSync() {
 	}
 	s.restart("GIT_SSH_COMMAND=" + filepath.Join(s.dir, "ssh"))
 	s.awaits("ssh", func() {
-		go s.command("sync", "on", "--project", "/p/shop").Run() // waits for the first sync, and fails with the server
+		go s.command("sync", "on", "--project", "/p/shop").Run() // waits for the first sync, and fails when the server exits
 	})
 }
 
@@ -296,6 +296,6 @@ func (s *stopping) hangCall() {
 func (s *stopping) hangSummary() {
 	s.send("summarized", "Ann")
 	s.awaits("summary", func() {
-		go s.call("summarize_thread", map[string]any{"project_key": "/p/shop", "thread_id": "T"}, nil) // its connection ends with the server
+		go s.call("summarize_thread", map[string]any{"project_key": "/p/shop", "thread_id": "T"}, nil) // fails when the server exits
 	})
 }

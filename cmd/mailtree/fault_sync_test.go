@@ -99,7 +99,7 @@ func lookSynced(s *steps) int {
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	messages := extent(100, 3400) // from each machine
+	messages := extent(100, 3400) // sent by each machine
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()
@@ -175,7 +175,7 @@ func TestFaultSync(t *testing.T) {
 		var problems []string
 		for began := time.Now(); time.Since(began) < time.Minute; time.Sleep(time.Second) {
 			problems = storetest.CheckEdited(t.Context(), m.store)
-			if len(problems) == 0 { // otherwise, a git repack that a killed server started may still be running
+			if len(problems) == 0 { // if there are problems, a git repack started by a killed server may still be running
 				break
 			}
 		}
@@ -237,7 +237,7 @@ func (m *machine) must(_ string, err error) {
 	}
 }
 
-// sharing is one of the machines of TestFaultSync.
+// sharing is one of the machines in TestFaultSync.
 type sharing struct {
 	*machine
 	messages int
@@ -279,7 +279,7 @@ func (m *sharing) send(to ...string) {
 type rebaser struct {
 	t       *testing.T
 	dir     string
-	notes   []string // the notes' texts, by number
+	notes   []string // the text of each note, by number
 	rebases int
 	refused map[string]int // number of refusals, by command
 }

@@ -23,7 +23,7 @@ import (
 type seeing struct {
 	name  string
 	env   []string
-	start func(*exec.Cmd) error // nil: start it normally
+	start func(*exec.Cmd) error // nil means start it normally
 }
 
 var waysToSee = []seeing{
@@ -80,7 +80,7 @@ func TestFaultForeign(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	for i, at := range []string{"vault", "messages/vault"} { // foreign files; files that are not messages
+	for i, at := range []string{"vault", "messages/vault"} { // foreign files outside messages, then inside
 		if err := os.Rename(filepath.Join(beside, fmt.Sprint(i)), filepath.Join(tree, at)); err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +122,7 @@ func TestFaultMoved(t *testing.T) {
 			d := startSeeing(t, see)
 			l := newLoad(t, d)
 			l.pace = 5 * time.Millisecond
-			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, currently has another name
+			l.refusal = func(err error) { // the agent's folder, or a folder of its mail, currently has a different name
 				if strings.Contains(err.Error(), "internal error") {
 					t.Error(err)
 				}
@@ -136,7 +136,7 @@ func TestFaultMoved(t *testing.T) {
 				if os.Rename(from, from+"x") != nil {
 					continue
 				}
-				if err := l.send(l.draft("Ann")); err != nil { // at this moment, the folder has its other name
+				if err := l.send(l.draft("Ann")); err != nil { // the folder currently has its other name
 					t.Fatal(err)
 				}
 				moveBack(t, from+"x", from)
@@ -147,7 +147,7 @@ func TestFaultMoved(t *testing.T) {
 				t.Error("the server had enough watches")
 			}
 			l.level()
-			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // whole folders, while nobody writes
+			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // rename a whole folder while no agent is sending
 				if err := os.Rename(filepath.Join(d.tree(), "agents", names[0]), filepath.Join(d.tree(), "agents", names[1])); err != nil {
 					t.Fatal(err)
 				}
@@ -164,8 +164,8 @@ func TestFaultMoved(t *testing.T) {
 	}
 }
 
-// level waits until the server has found and committed the changes made by others. Nothing asks the server to compare
-// the tree with the index.
+// level waits until the server has found and committed the changes made by others. It does not ask the server to
+// compare the tree with the index.
 func (l *load) level() {
 	l.d.t.Helper()
 	until(l.d.t, "the index to equal a rebuilt one", time.Minute*slower, func() bool {
@@ -183,9 +183,9 @@ func (l *load) movable(n int) string {
 	return filepath.Join(l.d.tree(), filepath.FromSlash(all[n%len(all)]))
 }
 
-// moveBack moves each file below from back to its place below to, until no file is left. A folder may already exist
-// again in that place. Files that the server was about to write moved with their folder and may appear late, so
-// moveBack repeats the move.
+// moveBack moves each file in the folder from back to the same relative path in the folder to, until no file is left.
+// Folders may already exist again there. Files that the server was about to write moved with their folder and may
+// appear late, so moveBack repeats the move.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {
@@ -205,7 +205,7 @@ func moveBack(t *testing.T, from, to string) {
 			return os.Rename(p, at)
 		})
 		for _, p := range slices.Backward(folders) {
-			_ = os.Remove(p) // only if it is empty
+			_ = os.Remove(p) // removes the folder if it is empty
 		}
 		return errors.Is(err, fs.ErrNotExist)
 	})

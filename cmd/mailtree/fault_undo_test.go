@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// These operations of TestFaultSteps delete, restore or change the files of a message. Neither these changes nor the
+// These operations in TestFaultSteps delete, restore or change the files of a message. Neither these changes nor the
 // message are in the ledger.
 
 // oneKnown sends a message from Ann to Bob and Cid, and Bob reads it. That makes five files.
@@ -19,7 +19,7 @@ func oneKnown(s *steps) {
 	s.must(err)
 }
 
-// oneWithdrawn sends the same message and then undoes the sending, so Bob gets a notice.
+// oneWithdrawn is like oneKnown, but Ann then undoes the send, so Bob gets a notice.
 func oneWithdrawn(s *steps) {
 	oneKnown(s)
 	s.must(onKnown("undo")(s))
@@ -30,7 +30,7 @@ func oneDeleted(s *steps) {
 	s.must(onKnown("delete")(s))
 }
 
-// onKnown applies one of Ann's verbs to the message.
+// onKnown returns a function that runs a verb of the fault program on the message, as Ann.
 func onKnown(verb string) func(s *steps) error {
 	return func(s *steps) error {
 		_, err := s.d.verb(verb, "project", faultKey, "agent", "Ann", "id", s.ids[0], "text", "---json\n{}\n---\namended")
@@ -48,7 +48,7 @@ func lookAmended(s *steps) int { return s.holding(s.ids[0], "\namended\n") + s.n
 
 func lookWithdrawn(s *steps) int { return lookDeleted(s) + s.notices() }
 
-// notices counts the files of messages that reply to the message.
+// notices counts the files of replies to the message.
 func (s *steps) notices() int { return s.holding("", `"in_reply_to": "`+s.ids[0]+`"`) }
 
 // holding counts the files in the tree whose names contain name and whose contents contain text.

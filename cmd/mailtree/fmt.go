@@ -42,7 +42,7 @@ func fmtCommand(p *program) *cobra.Command {
 	return c
 }
 
-// formatter is a run of `mailtree fmt`.
+// formatter is one run of `mailtree fmt`.
 type formatter struct {
 	p                 *program
 	check, diff, json bool
@@ -50,9 +50,9 @@ type formatter struct {
 	bad               int // number of files that are still not in canonical form
 }
 
-// formatAnswer is the answer of `mailtree fmt --json`.
+// formatAnswer is the output of `mailtree fmt --json`.
 type formatAnswer struct {
-	Changed  []formatChange  `json:"changed"`  // with --check or --diff: the changes that fmt would make
+	Changed  []formatChange  `json:"changed"`  // changes that fmt made or, with --check or --diff, would make
 	Problems []formatProblem `json:"problems"` // files that were left unchanged
 }
 

@@ -23,7 +23,7 @@ const (
 	nextSeat = 5 * time.Second        // the time between checks of the session's file
 )
 
-// signed returns the event's session in the form in which package sign needs it to find the session's files.
+// signed converts the event's session to the form that package sign uses to find the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -39,7 +39,7 @@ func (p *program) signed(e event.Event) sign.Session {
 	}
 }
 
-// followSession watches a client's files until ctx ends, and reports each change of a turn's state to the server. Turn
+// followSession watches a client's files until ctx ends, and reports each change in a turn's state to the server. Turn
 // 0 means the current turn. While no server is running, it keeps the latest state for the next server. It calls ended
 // after it has reported the end of a turn.
 func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {

@@ -148,7 +148,7 @@ func serveLines(domains []string) string {
 }
 
 // postfixLines returns the configuration for Postfix. It makes Postfix deliver mail for the domains to a server that
-// runs as the given OS user, and relay mail from that server. The socket gets the folder's group, because of the
+// runs as the given OS user, and relay mail from that server. The socket inherits the folder's group because of the
 // setgid bit.
 func postfixLines(domains []string, account string) string {
 	transports := make([]string, len(domains))

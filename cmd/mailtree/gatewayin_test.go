@@ -131,7 +131,7 @@ func (o *office) deliver(email string, to ...string) (replies []string) {
 	return replies
 }
 
-// shownEmail is an email as email_list and email_read show it.
+// shownEmail is an email in the form returned by email_list and email_read.
 type shownEmail struct {
 	ID, From, Subject, Auth, Trusted, Content string
 	MessageID                                 string `json:"message_id"`
@@ -139,7 +139,7 @@ type shownEmail struct {
 	ReplyTo                                   string `json:"reply_to"`
 }
 
-// raw calls a tool of a toolset and returns the answer.
+// raw calls a tool in a toolset and returns the answer.
 func (o *office) raw(toolset, name, args string, flags ...string) string {
 	o.t.Helper()
 	const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}` + "\n"

@@ -25,7 +25,7 @@ func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 	return checked{all, missing}, err
 }
 
-// checked is the answer of POST /mailtree/check-address.
+// checked is the answer to POST /mailtree/check-address.
 type checked struct {
 	Findings []gateway.Finding `json:"findings"`
 	Missing  []string          `json:"missing,omitempty"` // mailboxes in the server's settings that do not exist

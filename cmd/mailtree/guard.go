@@ -169,7 +169,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are on hold. 2: the command line is wrong, or\n" +
 			"the check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
-			debug.SetGCPercent(-1) // this run needs only a few megabytes, and tuneMemory's limit still applies
+			debug.SetGCPercent(-1) // turn garbage collection off: this run needs only a few megabytes, and tuneMemory's limit still applies
 			q := guard.Question{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,
@@ -245,7 +245,7 @@ func (p *program) agentHere() (is, sure bool) {
 	pane := seat.Pane{Tmux: p.variable("TMUX"), Pane: p.variable("TMUX_PANE")}
 	for _, n := range projects {
 		t, err := storedir.OpenTree(p.cfg.Store, n.Slug, 0)
-		if errors.Is(err, projectformat.ErrRefused) { // no server opens such a project, so the project has no sessions
+		if errors.Is(err, projectformat.ErrRefused) { // no server opens the project, so it has no sessions
 			continue
 		}
 		if err != nil {

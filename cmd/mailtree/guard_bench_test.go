@@ -44,7 +44,7 @@ func BenchmarkGuard(b *testing.B) {
 		took, _ = run("git", "diff-index", "--cached", "-z", "--name-only", "--no-renames", "HEAD")
 		git = append(git, took)
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all three together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all three together, so it is meaningless
 	for name, t := range map[string]bulk.Times{"": check, "cpu-": busy, "start-": start, "git-": git} {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}
@@ -90,7 +90,7 @@ func BenchmarkGuardEdit(b *testing.B) {
 		took, _, _ := run("", "version")
 		all["start-"] = append(all["start-"], took)
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all three together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all three together, so it is meaningless
 	for name, t := range all {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}

@@ -21,9 +21,9 @@ type healthReport struct {
 	Status     string          `json:"status"` // ok, or degraded if the user has to act
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
-	Background bool            `json:"background,omitempty"` // a background server; listens over TCP only if URL is set
+	Background bool            `json:"background,omitempty"` // this is a background server, which listens over TCP only if URL is set
 	URL        string          `json:"url,omitempty"`        // the server's URL over TCP
-	Open       string          `json:"open,omitempty"`       // a sentence if every OS user of this machine may use URL
+	Open       string          `json:"open,omitempty"`       // a warning if every OS user on this machine may use URL
 	Sends      bool            `json:"sends,omitempty"`      // the server sends mail to other domains
 	Uptime     float64         `json:"uptime_seconds"`
 	Projects   int             `json:"projects"`
@@ -34,8 +34,8 @@ type healthReport struct {
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change that is not indexed yet
-	LastCommit string          `json:"last_commit"`             // the time; "" if there was no commit since the start
-	BadFiles   []problem       `json:"problem_files,omitempty"` // up to maxWaiting of the invalid files that Problems counts
+	LastCommit string          `json:"last_commit"`             // time of the last commit; empty if there was none since the start
+	BadFiles   []problem       `json:"problem_files,omitempty"` // invalid files, at most maxWaiting; Problems counts all of them
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
 }
@@ -56,10 +56,10 @@ type projectHealth struct {
 	Import *maildir.Import `json:"import,omitempty"` // set while a large number of changed files is being imported
 
 	LastCommit string `json:"last_commit"`
-	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail
+	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail; otherwise empty
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // set if the project is shared with other machines
-	SyncReason string             `json:"sync_reason,omitempty"` // a sentence if the sync with those machines fails
+	SyncReason string             `json:"sync_reason,omitempty"` // why the mail is not in sync with those machines; empty if it is
 
 	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // at most maxWaiting agents
 

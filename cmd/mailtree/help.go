@@ -50,12 +50,12 @@ func (p *program) addHelp(root *cobra.Command) {
 	})
 }
 
-// addHelpCommand adds the command `help` and its subcommand `help all`, which shows every command.
+// addHelpCommand adds the `help` command and its `help all` subcommand, which shows every command.
 func (p *program) addHelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil {
-		panic(err) // cobra always adds the command
+		panic(err) // cannot happen: cobra always adds the command
 	}
 	help.Args = func(_ *cobra.Command, args []string) error {
 		if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {

@@ -75,7 +75,7 @@ func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mc
 	})
 }
 
-// needPerson returns an error if an agent's session seems to run this command. what is the action that is reserved
+// needPerson returns an error if an agent's session seems to run this command. what names the action that is reserved
 // for users, such as "hold agents".
 func (p *program) needPerson(what string) error {
 	why, err := p.agentsSession()

@@ -99,8 +99,8 @@ const maxEvent = 64 << 20
 // be lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. It prints failures only as a line for debugging, because they must not disturb
-// the client.
+// hook reads an event and answers it. It logs failures only at the debug level, because they must not disturb the
+// client.
 func (p *program) hook(ctx context.Context, client string, plugin bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn
@@ -136,7 +136,7 @@ func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e ev
 	switch {
 	case plugin && p.isSetUp(e):
 		return e, a, nil
-	case e.Kind == event.Edit: // also for an edit by a subagent
+	case e.Kind == event.Edit: // this also applies to edits by subagents
 		return e, p.checkEdit(e), nil
 	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
 		return e, a, nil

@@ -53,7 +53,7 @@ func BenchmarkHook(b *testing.B) {
 	for range b.N {
 		measure("alone-", bulk.HumanKey, "hook", "claude")
 	}
-	b.ReportMetric(0, "ns/op") // ns/op covers all cases together and has no meaning
+	b.ReportMetric(0, "ns/op") // ns/op covers all cases together, so it is meaningless
 	for name, t := range all {
 		b.ReportMetric(float64(t.At(0.5).Microseconds())/1000, name+"p50-ms")
 	}

@@ -15,7 +15,7 @@ import (
 // checkEdit compares the files that a tool is about to change with the claims of other agents. It only reads files
 // and needs no server.
 func (p *program) checkEdit(e event.Event) event.Answer {
-	debug.SetGCPercent(-1) // this run needs only a few megabytes, and tuneMemory's limit still applies
+	debug.SetGCPercent(-1) // turn garbage collection off: this run needs only a few megabytes, and tuneMemory's limit still applies
 	q := guard.Edit{
 		Store: p.cfg.Store,
 		Usual: p.usualStore(),

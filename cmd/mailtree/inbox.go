@@ -67,7 +67,7 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches arguments of --as-of that are treated as commits.
+// commitName matches arguments to --as-of that are treated as commits.
 var commitName = lazy.Regexp(`^[0-9a-fA-F]{4,40}$`)
 
 // readMoments converts the given times into the form that the tools accept.
@@ -102,7 +102,7 @@ func notMoment(c *cobra.Command, flag, given string) error {
 	return usageError(c, fmt.Errorf("--%s is %q, but must be %s", flag, given, how))
 }
 
-// needLimit returns an error if the flag --limit is 0.
+// needLimit returns an error if the --limit flag is 0.
 func needLimit(c *cobra.Command, limit uint) error {
 	if limit == 0 {
 		return usageError(c, errors.New("--limit is 0, but must be at least 1"))
@@ -173,7 +173,7 @@ func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	}
 }
 
-// stateOf returns the marks in front of a message: "!" acknowledgement requested, "*" unread, "a" archived.
+// stateOf returns the marks in front of a message: "!" acknowledgment requested, "*" unread, "a" archived.
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {

@@ -7,12 +7,12 @@ import (
 )
 
 // keepInherited marks the descriptors that the parent process left open, such as a lock or a secret, as not
-// inheritable. The programs that this process starts, including other OS users' hooks, do not get these descriptors.
+// inheritable. The programs that this process starts, including other OS users' hooks, do not inherit them.
 func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
 	}
-	for fd := 3; fd < 1024; fd++ { // for Linux before 5.11
+	for fd := 3; fd < 1024; fd++ { // fallback for Linux before 5.11
 		unix.CloseOnExec(fd)
 	}
 }

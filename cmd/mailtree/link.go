@@ -223,7 +223,7 @@ func isGone(dir string) bool {
 }
 
 // findClone looks for a project whose code base is another clone of the folder's repository. It does so only if the
-// folder has no project yet. The server searches, and notes the folder in the map of folders. findClone returns
+// folder has no project yet. The server searches, and records the folder in the map of folders. findClone returns
 // errors from the server, and nil if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)

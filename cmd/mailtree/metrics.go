@@ -42,7 +42,7 @@ func newMetrics() *metrics {
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
-	m.latency.histogram() // so that the metric is shown before the first delivery
+	m.latency.histogram() // creates the histogram, so that it is shown before the first delivery
 	return m
 }
 
@@ -57,12 +57,12 @@ func newFamily(kind, name, help string, buckets ...float64) *family {
 	return &family{name: "mailtree_" + name, help: help, kind: kind, buckets: buckets, set: vm.NewSet()}
 }
 
-// counter returns the counter with these labels. The arguments alternate between names and values.
+// counter returns the counter with the given labels. The arguments alternate between names and values.
 func (f *family) counter(labels ...string) *vm.Counter {
 	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
 }
 
-// histogram is like counter.
+// histogram returns the histogram with the given labels: see counter.
 func (f *family) histogram(labels ...string) *vm.PrometheusHistogram {
 	return f.set.GetOrCreatePrometheusHistogramExt(f.name+labeled(labels...), f.buckets)
 }
@@ -111,7 +111,7 @@ func (m *metrics) called(toolset, tool string, refused bool) {
 	m.calls.counter("outcome", outcome, "tool", tool, "toolset", toolset).Inc()
 }
 
-// handler serves these metrics, together with the metrics of the process and of the Go runtime.
+// handler serves the metrics in m, together with the metrics of the process and of the Go runtime.
 func (m *metrics) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")

@@ -72,7 +72,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // for the server's own wakes; they type into tmux windows only if NUDGE=tmux
+	own wake.By // how the server itself wakes agents: it types into tmux windows only if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {
@@ -90,7 +90,7 @@ func (w *waker) serve(ctx context.Context, by tool.Caller, watch bool, told func
 	return do(ctx, wake.By{Tmux: by.Tmux, Types: true}, func(o wake.Outcome) { told(o) })
 }
 
-// nudgeOne implements page.NudgeFunc. The user asks for these notices, so nudgeOne repeats earlier notices.
+// nudgeOne implements page.NudgeFunc. The user asked for the notice, so nudgeOne also repeats earlier notices.
 func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(how, why string)) error {
 	by := wake.By{Tmux: w.own.Tmux, Types: true, Again: true}
 	return w.Nudge(ctx, by, project, agent, func(o wake.Outcome) { told(o.How, o.Why) })

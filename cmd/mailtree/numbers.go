@@ -53,7 +53,7 @@ type lastList struct {
 
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
 
-	Next nextPage `json:"next,omitzero"` // where the list that was shown last continues
+	Next nextPage `json:"next,omitzero"` // position from which to continue the list that was shown last
 }
 
 // projectOf returns the project of the row at a zero-based index.
@@ -110,11 +110,11 @@ func (d *deskWork) tellMore(command, cursor string) string {
 // openedThread is a thread that the terminal has shown.
 type openedThread struct {
 	Project string   `json:"project"`
-	Row     string   `json:"row,omitempty"` // the number of the thread's row; "" if it was not in the list
+	Row     string   `json:"row,omitempty"` // number of the thread's row; empty if the thread was not in the list
 	IDs     []string `json:"ids"`           // the thread's messages, starting with message a
 }
 
-// called returns the message with this name, such as 3b, and its project.
+// called returns the message with the given name, such as 3b, and its project.
 func (l *lastList) called(name string) (project, id string, ok bool) {
 	for _, t := range l.Opened {
 		for i, id := range t.IDs {
@@ -192,7 +192,7 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	return names
 }
 
-// letter returns the names for these messages of a thread: the number of the thread's row in the last list, followed by
+// letter returns the names of messages in a thread: the number of the thread's row in the last list, followed by
 // letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
 // letters continue after the letters of the previous call in the same command.
 func (d *deskWork) letter(given, thread string, ids []string) []string {
@@ -269,8 +269,8 @@ const shortestID = 4
 // namedRows are the messages that a command line specifies.
 type namedRows struct {
 	IDs     []string // full or abbreviated ids
-	Threads []string // the thread of each id, if the id is a row of a list from plain `mailtree`; otherwise ""
-	Project string   // the project of the rows; "" if no argument is a row
+	Threads []string // the thread of each id that is a row of a list from plain `mailtree`; empty for other ids
+	Project string   // the project of the rows; empty if no argument is a row
 	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
 }
 
@@ -354,8 +354,8 @@ func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.De
 	return ids, nil
 }
 
-// atMessage is like atDesk, for the message or thread in args. Without an argument, it uses the first message that is
-// waiting for the user.
+// atMessage is like atDesk, but for the message or thread in args. Without an argument, it uses the first message that
+// is waiting for the user.
 func (p *program) atMessage(
 	ctx context.Context, f *deskFlags, who whose, args []string, do func(ctx context.Context, d *deskWork, id string) error,
 ) error {
@@ -371,7 +371,8 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, the command that undoes the last action, and the next waiting message.
+// tellNext prints did, which says what the command has done, followed by the command that undoes the last action, and
+// the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: "
 	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from

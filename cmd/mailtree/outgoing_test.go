@@ -29,7 +29,7 @@ type smtpPeer struct {
 
 	mu    sync.Mutex
 	taken [][]byte
-	hold  chan struct{} // closed by the test; nil: the server responds
+	hold  chan struct{} // closed by the test; if nil, the server responds
 }
 
 func newPeer(t *testing.T) *smtpPeer {
@@ -81,8 +81,8 @@ func (s *peerSession) Data(r io.Reader) error {
 }
 
 // TestOutgoing checks that a message is signed and sent immediately. If the other server refuses the message, the
-// refusal is reported in the message's thread. If that server had not answered for a message when our server was
-// killed, the message is not sent again, and the uncertain delivery is reported.
+// refusal is reported in the message's thread. If our server is killed before the other server has answered, the
+// message is not sent again, and the uncertain delivery is reported.
 func TestOutgoing(t *testing.T) {
 	t.Parallel()
 	peer := newPeer(t)
@@ -194,7 +194,7 @@ func (d *daemon) receipts(id string) string {
 	return strings.Join(all, ",")
 }
 
-// must is like call, for a tool that must succeed.
+// must is like call, but the call must succeed.
 func (d *daemon) must(tool string, args any) {
 	d.t.Helper()
 	if err := d.call(tool, args, nil); err != nil {

@@ -18,7 +18,7 @@ import (
 // inProjects is like atDesk, but for all projects if all is set. In that case, d has no project.
 func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(ctx context.Context, d *deskWork) error) error {
 	if !all {
-		return p.atDesk(c.Context(), f, nobodys, nil, do) // does not create an agent
+		return p.atDesk(c.Context(), f, nobodys, nil, do) // nobodys does not create an agent
 	}
 	if f.project != "" {
 		return usageError(c, errors.New("--all and --project cannot be used together"))
@@ -34,7 +34,7 @@ func (d *deskWork) verbIn(verb string) string {
 	return cli.Of(d.Slug, verb)
 }
 
-// sinceFlag adds the flag --since to a command. It returns a function that parses the flag. If the flag is "", the
+// sinceFlag adds the --since flag to a command. It returns a function that parses the flag. If the flag is empty, the
 // function returns the zero time.
 func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) {
 	given := c.Flags().String("since", value, usage)

@@ -31,11 +31,11 @@ func (p *program) remark(format string, a ...any) {
 }
 
 // goesOn lists the commands that, with their subcommands, need no setting except the store. These commands run during
-// commits, clients' turns and shell startup, which must not fail because HOST or PORT has another meaning in their
+// commits, clients' turns and shell startup, which must not fail because HOST or PORT has a different meaning in their
 // environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// serverGroup is the heading of the commands for the server. Their help shows the log flags.
+// serverGroup is the heading for the server commands. Their help shows the log flags.
 const serverGroup = "Server and store:"
 
 // subcommand builds a command. A process builds only the command that it runs, because building all commands takes
@@ -111,7 +111,8 @@ func named(args []string) string {
 	return everyCommand
 }
 
-// addCommands adds the headings to root, and the command with that name, or all commands if name is everyCommand.
+// addCommands adds the headings to root, along with the command called name, or with all commands if name is
+// everyCommand.
 func (p *program) addCommands(root *cobra.Command, name string) {
 	for _, g := range groups {
 		if g.title != "" {
@@ -154,8 +155,8 @@ func (p *program) configure(c *cobra.Command) error {
 	return nil
 }
 
-// rootCommand returns the program's command with the subcommand of that name, with all subcommands (everyCommand), or
-// with none (onlyRoot).
+// rootCommand returns the root command with the subcommand called name, with all subcommands (everyCommand), or with
+// none (onlyRoot).
 func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
@@ -167,7 +168,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 
-		DisableSuggestions: true, // instead, unknownCommand suggests names
+		DisableSuggestions: true, // unknownCommand suggests names instead
 	}
 	f := p.addWaitsFlags(root)
 	root.RunE = func(c *cobra.Command, _ []string) error { return p.spareClient(p.showWaits(c, f)) }
@@ -184,7 +185,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 		root.InitDefaultCompletionCmd()
 		loadsAlone(root)
 		p.addHelpCommand(root)
-	} else { // prevents cobra from adding these commands
+	} else { // keep cobra from adding its own completion and help commands
 		root.CompletionOptions.DisableDefaultCmd = true
 		root.SetHelpCommand(&cobra.Command{Use: "no-help", Hidden: true})
 	}

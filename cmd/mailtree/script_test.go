@@ -30,7 +30,7 @@ import (
 // TestMain makes the test binary act as the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
 	waits.Parallel()
-	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // even a slow script can cancel answers
+	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // so that even a slow script can cancel an answer
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }
 
@@ -138,7 +138,7 @@ func setupScript(env *testscript.Env) error {
 		}
 		s.end(t, syscall.SIGINT)
 	})
-	env.Setenv("IDLE", "1h") // for servers that commands start
+	env.Setenv("IDLE", "1h") // applies to servers that commands start
 	env.Defer(func() { endLeft(t, env.WorkDir) })
 	return nil
 }
@@ -415,7 +415,7 @@ func cmdSettled(ts *testscript.TestScript, neg bool, args []string) {
 			status.Env = append(os.Environ(), "GIT_INDEX_FILE="+ts.MkAbs("settled.index"))
 			read := exec.Command("git", "-C", ts.Getenv("TREE"), "read-tree", "HEAD")
 			read.Env = status.Env
-			_ = read.Run() // it fails before the first commit
+			_ = read.Run() // fails before the first commit
 		}
 		out, err := status.Output()
 		ts.Check(err)

@@ -14,7 +14,7 @@ type desktop struct {
 	t       testing.TB
 	server  *tmuxtest.Server
 	windows map[string]*tmuxtest.Window
-	shell   *tmuxtest.Screen // for the commands terminal, start, press and resize
+	shell   *tmuxtest.Screen // used by the commands terminal, start, press and resize
 }
 
 type desktopKey struct{}

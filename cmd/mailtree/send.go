@@ -94,13 +94,13 @@ type sendOptions struct {
 	tool                        string
 	text                        *string // the text from the command line; nil if there is none
 	word                        string  // the last argument, if it may be either the text or the name of an agent
-	from                        string  // the sending agent, by name or address; "": the user's agent
+	from                        string  // the sending agent, by name or address; empty means the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
 	audience                    maildir.Audience // the recipients of a reply if the user specified none
-	sent                        func(*mail.Sent) // receives the answer; nil: the answer is printed
+	sent                        func(*mail.Sent) // receives the answer; if nil, the answer is printed
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -263,7 +263,7 @@ func ids(id string) []string {
 }
 
 // draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message being
-// answered. It also stores the project in f, because a row number could mean another project later.
+// answered. It also stores the project in f, because a row number could refer to another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug

@@ -29,11 +29,11 @@ import (
 // grace is the time limit for a response from a server.
 const grace = 5 * time.Second
 
-// Time limits after the server has been asked to stop. The rest of stopTime is for closing files.
+// Time limits that apply after the server is asked to stop. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
-	partsGrace   = 5 * time.Second                 // for all parts that use the store; the server then stops anyway
+	partsGrace   = 5 * time.Second                 // for all parts that use the store; after that, the server stops anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -128,8 +128,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts all goroutines of the program, except for
-// goroutines of libraries, and returns when they have ended.
+// run serves the open store on its sockets and on its TCP port. It starts all of the program's own goroutines, and
+// returns when they have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -169,7 +169,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	if len(a.sockets) > 0 {
 		users = a.sockets[0]
 	}
-	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // before a command on a socket can ask for the page
+	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // do this before a command on a socket can ask for the page
 	for i, l := range a.sockets {
 		serve(servers[i+1], l)
 	}
@@ -236,7 +236,7 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server exited with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // the rest of the store disappeared after the index
+	if !storedir.IsStore(a.cfg.Store) { // not only the index is gone, but the whole store
 		return errStoreGone
 	}
 	return cause
@@ -284,7 +284,7 @@ var (
 
 // guardFiles checks, once a second, the files through which programs find the server. It stops the server if the folder
 // is no longer a store. It also stops the server if the index was removed or replaced. Otherwise, other programs would
-// not see the server's writes, and SQLite would open an empty file with that name. It recreates lost sockets.
+// not see the server's writes, and SQLite would open an empty file in place of the index. It recreates lost sockets.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()

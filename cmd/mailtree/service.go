@@ -12,7 +12,7 @@ import (
 	"mailtree/guard"
 )
 
-// serviceAnswer is the answer of `mailtree service --json`.
+// serviceAnswer is the output of `mailtree service --json`.
 type serviceAnswer struct {
 	Path  string `json:"path"`  // the file's path
 	Text  string `json:"text"`  // the file's content
@@ -63,7 +63,7 @@ func (p *program) service() (*service.Service, error) {
 		}
 	}
 	if path, ok := lookup(p.env, "PATH"); ok {
-		env = append(env, "PATH="+path) // for tmux, and for commands in hooks and settings
+		env = append(env, "PATH="+path) // needed to find tmux, and the commands in hooks and settings
 	}
 	config, _ := lookup(p.env, "XDG_CONFIG_HOME")
 	return service.New(service.Config{

@@ -371,8 +371,9 @@ func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOption
 	return bridge, nil
 }
 
-// direct returns the address at which a client reaches the server over HTTP. That is HOST and PORT if the user has set
-// one of them, and otherwise the address of the running server. It warns if the server is running at another address.
+// direct returns the address at which a client reaches the server over HTTP. It uses HOST and PORT if the user has set
+// either of them, and otherwise the address of the running server. It warns if the server is running at another
+// address.
 func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server, error) {
 	direct := clients.Server{URL: p.url()}
 	at := p.servedURL(ctx)

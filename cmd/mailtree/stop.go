@@ -67,7 +67,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 	}
 }
 
-// awaitEnd returns when no process holds the store's lock anymore.
+// awaitEnd waits until no process holds the store's lock.
 func (p *program) awaitEnd(ctx context.Context, process int) error {
 	for storedir.Held(p.cfg.Store) {
 		select {

@@ -303,7 +303,7 @@ func (free idleClients) timed(b *testing.B, addr string, request []byte) time.Du
 	return took
 }
 
-// mixed returns the i-th operation of BenchmarkMixed.
+// mixed returns the i-th operation in BenchmarkMixed.
 func mixed(addr string, i int, sends [][]byte, ids []string) []byte {
 	of := func(tool, format string, args ...any) []byte {
 		return bulk.Call(addr, tool, fmt.Sprintf(`{"project_key":%q,`+format+`}`, append([]any{bulk.HumanKey}, args...)...))

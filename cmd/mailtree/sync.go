@@ -100,7 +100,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 				return err
 			}
 			if path, err := absolute(ask.URL, os.UserHomeDir); err == nil {
-				if _, err := os.Stat(path); err == nil { // the server runs in another folder
+				if _, err := os.Stat(path); err == nil { // the server runs in a different folder
 					ask.URL = path
 				}
 			}

@@ -36,7 +36,7 @@ func threadCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readThread prints the thread with this id. given is the argument that the user typed for the thread, or "".
+// readThread prints the thread with the given id. given is the argument that the user typed for the thread, or "".
 func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, cursor string) error {
 	uri := "resource://thread/" + url.PathEscape(id) + "?project=" + d.Slug
 	if !heads {
@@ -74,7 +74,7 @@ type threadScreen struct {
 	desk    *deskWork
 	given   string            // the argument that the user typed for the thread
 	subject string            // the thread's subject; "" before the first message
-	vouched map[string]string // for each author, the text that was last printed about who vouches for the author
+	vouched map[string]string // the text last printed about who vouches for each author
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {

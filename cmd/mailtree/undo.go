@@ -152,7 +152,7 @@ var doings = map[string]string{
 func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 
 // act describes an operation. The description contains the verb, the message or the paths, and the number of other
-// operations that belong to the operation.
+// operations that are undone with it.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || history.BesideMessage(a.Operation):

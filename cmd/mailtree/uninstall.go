@@ -186,12 +186,13 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove) // in case systemd is not running
+	// If systemd is not running, the command above did not remove the link.
+	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove)
 	u.remove(s.Path, os.Remove)
 }
 
-// folders returns the folders that may contain files written by mailtree: the current code base, the code bases of
-// the store's projects, and the folders that the store has noted.
+// folders returns the folders that may contain files written by mailtree: the current code base, the code bases of the
+// store's projects, and the folders recorded in the store.
 func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []string) {
 	all := []string{at.Dir}
 	names, err := storedir.ProjectNames(u.p.cfg.Store)
@@ -293,7 +294,7 @@ func (u *uninstall) preview(c *clients.Change) {
 	u.shown = append(u.shown, text)
 }
 
-// others returns one of the stores if none of them is the store of this command.
+// others returns one of the given stores, if none of them is this command's store.
 func (u *uninstall) others(stores []string) (other string) {
 	for _, store := range stores {
 		if store == u.p.namedStore() {

@@ -11,7 +11,7 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// olderEnv is the environment variable with the path of an older program, which .ci/campaign builds.
+// olderEnv is the environment variable with the path to an old binary, which .ci/campaign builds.
 const olderEnv = "MAILTREE_OLDER"
 
 // TestUpgrade checks that this version keeps everything that an older version had reported as done. The older version
@@ -46,7 +46,7 @@ func TestUpgradeBack(t *testing.T) {
 	t.Log(u.load)
 }
 
-// TestUpgradeScripts runs the scripts below fixtures/upgrades, in which $OLDER is the path of the older program.
+// TestUpgradeScripts runs the scripts in fixtures/upgrades. In them, $OLDER is the path to the old binary.
 func TestUpgradeScripts(t *testing.T) {
 	older := os.Getenv(olderEnv)
 	if older == "" {
@@ -61,13 +61,13 @@ func TestUpgradeScripts(t *testing.T) {
 	testscript.Run(t, p)
 }
 
-// needsOlder is the reason why the tests with an older program are skipped.
+// needsOlder is the reason for skipping the tests that need an old binary.
 const needsOlder = "needs an older commit's program: set " + olderEnv + " to its path, as .ci/campaign does"
 
 // upgrade is a store that two versions of the program write to.
 type upgrade struct {
 	*load
-	older         string // the program built from an older commit
+	older         string // path to the binary built from an older commit
 	sends         map[string]bool
 	popped, acked int
 }
@@ -79,7 +79,7 @@ func newUpgrade(t *testing.T) *upgrade {
 		t.Skip(needsOlder)
 	}
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
-	d.real = true // the older program lacks the verbs of the fault program
+	d.real = true // the old binary lacks the verbs of the fault program
 	u.load = &load{d: d}
 	return u
 }

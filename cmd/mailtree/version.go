@@ -12,9 +12,9 @@ import (
 // The linker sets these variables in releases (release/goreleaser.yaml). In all other builds they are empty.
 var releaseVersion, releaseCommit, releaseDate string
 
-// build is the answer of `mailtree version --json`.
+// build is the output of `mailtree version --json`.
 type build struct {
-	Version string `json:"version"`          // a semantic version with a v, or devel
+	Version string `json:"version"`          // a semantic version that begins with v, or devel
 	Commit  string `json:"commit,omitempty"` // "" if unknown
 	Date    string `json:"date,omitempty"`   // the commit's date, in RFC 3339; "" if unknown
 	Go      string `json:"go"`

@@ -77,7 +77,7 @@ func (p parents) endWith(ctx context.Context, end func()) {
 }
 
 // awaitWake waits until the session should be woken, and returns the text for the session. When a server exits, it asks
-// the next one. It returns "" if the session does not need to be woken anymore.
+// the next one. It returns "" if the session no longer needs to be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
@@ -100,8 +100,8 @@ func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string 
 	return ""
 }
 
-// waitsAlone reports whether this process is still the process that waits for the session. Callers use it while no
-// server is running. If noted is false, waitsAlone first records this process in place of the previously recorded one.
+// waitsAlone reports whether this process is still the one that waits for the session. Callers use it while no server
+// is running. If noted is false, waitsAlone first records this process in place of the previously recorded one.
 func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

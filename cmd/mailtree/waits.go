@@ -35,7 +35,7 @@ func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	return f
 }
 
-// most returns how many rows --rows allows: -1 for all, 0 for as many as fit the terminal.
+// most returns how many rows --rows allows: -1 for all, 0 for as many as fit on the terminal.
 func (f *waitsFlags) most() (int, error) {
 	if f.rows == "" {
 		return 0, nil
@@ -86,7 +86,7 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 }
 
 // printWaits prints the list of waiting items, with at most the given number of rows, and the line in since. If most is
-// 0, it prints as many rows as fit the terminal. If most is -1 or there is no terminal, it prints all rows.
+// 0, it prints as many rows as fit on the terminal. If most is -1 or there is no terminal, it prints all rows.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
@@ -113,7 +113,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		for _, g := range w.Groups() {
 			titles += min(1, len(g.Prompts)+len(g.Threads))
 		}
-		others += len(w.Prompts) // the row of a prompt takes two lines
+		others += len(w.Prompts) // each prompt's row takes up two lines
 		most = max(d.Height-others-titles-lineCount(d, quiet)-lineCount(d, held), 3)
 	}
 	rows, left := p.waitRows(d, w, most)
@@ -193,7 +193,7 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 	return rows, left
 }
 
-// lineCount returns the number of terminal lines that the texts take.
+// lineCount returns the number of terminal lines that the texts take up.
 func lineCount(d *deskWork, texts []string) (n int) {
 	for _, text := range texts {
 		n += 1 + strings.Count(cli.Fold(text, d.Width), "\n")
@@ -265,7 +265,7 @@ func (p *program) wayTo(a *maildir.Prompt) string {
 	return cmp.Or(a.Pane.Attach(), cli.Line(a.Dir))
 }
 
-// threadRow returns a thread's row: its name, urgency, agents, subject, extent and age.
+// threadRow returns a thread's row: its name, urgency, agents, project, subject, size and age.
 func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 	extent := ""
 	if t.Messages > 1 {
@@ -328,9 +328,10 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// quietLines returns a line for each other kind of problem that may need the user's attention: agents that were
-// stopped by claims, agents that cannot be woken, invalid files, and projects that could not be opened. If actions is
-// true, the lines contain the commands with which the user can act.
+// quietLines returns the lines below the list of waiting items, which may also need the user's attention. They are
+// about agents that were stopped by claims, agents that cannot be woken, invalid files, hidden threads, and projects
+// that could not be opened. If actions is true, the lines about agents end with the commands that would resolve the
+// problem.
 func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 	lines = stuckLines(d, w.Stopped, w.Asleep, actions)
 	switch n := w.BrokenFiles(); {
@@ -353,7 +354,7 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 }
 
 // stuckLines returns a line for the agents that were stopped by claims, and a line for the agents that cannot be woken.
-// If actions is true, each line ends with commands.
+// If actions is true, each line ends with the commands that would resolve the problem.
 func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, actions bool) (lines []string) {
 	act := func(project, commands string) string {
 		if !actions {

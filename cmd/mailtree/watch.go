@@ -31,7 +31,7 @@ func watchCommand(p *program) *cobra.Command {
 	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" from --lines")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
-		var project string // "": all projects
+		var project string // empty means all projects
 		if !*all {
 			var err error
 			if project, err = p.projectKey(f.project); err != nil {
@@ -54,7 +54,7 @@ type watching struct {
 	lines  bool
 }
 
-// follow runs a verb that answers with JSON lines, until ctx ends, and passes each line to each. When a server exits,
+// follow runs a verb that answers with JSON lines, until ctx ends, and calls each with every line. When a server exits,
 // follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {

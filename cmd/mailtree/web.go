@@ -19,10 +19,10 @@ import (
 type web struct {
 	cfg  *config
 	log  *slog.Logger
-	open string // a sentence if every OS user of this machine may use the port; "" otherwise
+	open string // a warning if every OS user on this machine may use the port; otherwise empty
 
 	mu    sync.Mutex
-	ln    net.Listener       // nil: the server is not listening
+	ln    net.Listener       // nil if the server is not listening
 	serve func(net.Listener) // serves a listener in the background; set by use
 	users *socket.Listener   // counts the connections of a server in the background; set by use
 }
@@ -35,7 +35,8 @@ func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 }
 
 // checkUsers turns AUTH=user off if this system cannot identify a connection's OS user. If AUTH was explicitly set to
-// user, it returns an error instead. open is a sentence if every OS user of this machine may use the port.
+// user, it returns an error instead. open is a warning if every OS user on this machine may use the port, and empty
+// otherwise.
 func (c *config) checkUsers() (open string, err error) {
 	if c.RequireToken {
 		return "", nil
@@ -114,7 +115,7 @@ func (w *web) address() string {
 	return w.at()
 }
 
-// at is like address, for a caller that holds mu.
+// at is like address, but for a caller that holds mu.
 func (w *web) at() string {
 	if w.ln == nil {
 		return ""

@@ -49,11 +49,11 @@ const transcripts = "../../fixtures/wire"
 
 // wire is a transport over which clients reach a server's toolsets.
 type wire interface {
-	// dial connects a caller to a toolset. The connection ends with the test, or when the peer is closed.
+	// dial connects a caller to a toolset. The connection is closed when the test ends or the peer is closed.
 	dial(d *daemon, toolset string, who caller) (peer, error)
 }
 
-// caller identifies the caller to the connection. Both names may be empty.
+// caller identifies who is calling over a connection. Both names may be empty.
 type caller struct {
 	name, project string
 	stateless     bool // speaks protocol.NewEra, without a session
@@ -128,7 +128,7 @@ type replayer struct {
 	wire    wire
 	toolset string
 	peers   map[caller]peer
-	seen    []string // the values of placeholders: the first message id is <msg 1>
+	seen    []string // kinds and values that have placeholders: the first message id is <msg 1>
 }
 
 func replay(t *testing.T, d *daemon, w wire, toolset, file string) {
@@ -222,7 +222,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds to a message the _meta with which every request of protocol.NewEra describes its client.
+// withMeta adds the _meta field, in which every request of protocol.NewEra describes its client, to a message.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}
@@ -262,8 +262,8 @@ var (
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown returns an answer as a transcript shows it: indented, and with placeholders for values that differ between
-// runs.
+// shown returns an answer in the form used in transcripts: indented, and with placeholders for values that differ
+// between runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {
 		return ""

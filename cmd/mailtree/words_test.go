@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWords checks that the command line and the page have words for every refusal, and that the page's words contain
-// no flag.
+// TestWords checks that the command line and the page have words for every refusal, and that the page's words do not
+// mention flags.
 func TestWords(t *testing.T) {
 	for _, open := range append(words.Missing(), pageWords.Missing()...) {
 		t.Errorf("no words for %s", open)

@@ -23,7 +23,7 @@ type Client struct {
 }
 
 // NewClient returns a client that connects to the server through dial. caller describes this process to the server,
-// which cannot find out these facts itself.
+// which has no other way to identify it.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
@@ -40,7 +40,7 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError wraps an error from dial, and has the same text.
+// dialError wraps an error from dial without changing its text.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
@@ -84,7 +84,7 @@ func lost(err error) error {
 // Refusal is the server's refusal of a request.
 type Refusal struct {
 	Text string // a sentence for the user
-	Code string // as in tool.Refusal; "" if there is none
+	Code string // as in tool.Refusal; empty if there is none
 }
 
 // Error returns the text.
@@ -93,9 +93,9 @@ func (r *Refusal) Error() string { return r.Text }
 // NotFound reports whether the server refused the request because it refers to something that does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer
-// type of package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or
-// a connection error.
+// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer type
+// in package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or a
+// connection error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. The parameter answer
-// and the errors are as described for Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. answer and the
+// errors are as described for Call.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -280,7 +280,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	r.Header.Set(protocol.HelloHeader, c.hello)
 	res, err := c.http.Do(r)
 	if err != nil {
-		return nil, lost(errors.Unwrap(err)) // the cause inside the *url.Error
+		return nil, lost(errors.Unwrap(err)) // the error inside the *url.Error
 	}
 	return res, nil
 }

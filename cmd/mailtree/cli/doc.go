@@ -3,7 +3,7 @@
 //
 // Commands reach the server in only one way: over HTTP on its socket (mcp/peer.go). They call tools and read resources,
 // and use the socket's verbs for everything else. They receive the same answers as MCP clients, so --json prints a
-// tool's structured content. The client identifies itself as a command line, and the server words its refusals
+// tool's structured content. The client identifies itself as a command-line client, and the server words its refusals
 // accordingly.
 //
 // Text written by others must reach a terminal only through Line, Text or Markdown.

@@ -17,8 +17,8 @@ var quoted = lazy.Regexp(`"[^"]*"|'[^']*'`)
 // word that is too long for a line, such as a path. Continuation lines are indented to the start of the line's last
 // column if that start is in the first two thirds of the width. Columns are separated by two spaces.
 //
-// Fold also does not break indented lines after a line that ends with a colon, unless these lines have columns. They
-// contain commands, which users copy and paste.
+// Fold also does not break indented lines without columns that follow a line ending with a colon. Such lines contain
+// commands for users to copy and paste.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	commands := false // whether the indented lines that follow are commands
@@ -54,7 +54,7 @@ func foldLine(line string, width int) string {
 	begin, at := left, left
 	for _, word := range word().FindAllString(line[indent:], -1) {
 		blank := min(1, at-begin)
-		if blank > 0 && at+blank+2 > width { // even a wide character does not fit
+		if blank > 0 && at+blank+2 > width { // not even a wide character fits
 			b.WriteString("\n" + strings.Repeat(" ", left))
 			at, blank = begin, 0
 		}

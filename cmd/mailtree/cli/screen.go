@@ -22,10 +22,10 @@ import (
 // uses a pager. Otherwise the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
-	Width int // the terminal's width in columns; 0: not a terminal
+	Width int // the terminal's width in columns; 0 if Out is not a terminal
 	Now   func() time.Time
 
-	Height int // the terminal's height in lines; 0: not a terminal
+	Height int // the terminal's height in lines; 0 if Out is not a terminal
 
 	colour bool
 	env    func(name string) string
@@ -79,7 +79,7 @@ func (s *Screen) styled(code, text string) string {
 	return begin + strings.ReplaceAll(text, end, end+begin) + end
 }
 
-// Printf prints. Text written by others must go through Line or Text first.
+// Printf formats and prints text. Text written by others must go through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
 // Say prints a line in a style, or unstyled if style is nil. On a terminal the line is cut to the width.
@@ -150,7 +150,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	_ = pager.Wait() // the pager's exit status does not matter here
 	switch {
 	case pager.ProcessState.ExitCode() == noSuchProgram && ctx.Err() == nil:
-		return print(s) // show the text anyway
+		return print(s) // the shell did not find the pager, so print the text without one
 	case written.err != nil: // the user quit the pager
 		return nil
 	}

@@ -7,17 +7,17 @@ import (
 
 // Row is a line of a table.
 type Row struct {
-	Title  string // a line above the row; "" for none
+	Title  string // a line above the row; may be empty
 	Cells  []string
 	Strong bool   // bold
 	Head   bool   // the columns' headings, which are shown only for columns that are not empty
-	Below  string // an indented line below the row, which is broken between words on a terminal; "" for none
+	Below  string // an indented line below the row, broken between words on a terminal; may be empty
 }
 
 // minColumn is the smallest width to which Table cuts a column.
 const minColumn = 3
 
-// maxName is the largest width of a first column that Table cuts last. The first column usually contains names.
+// maxName is the maximum width of a first column that is assumed to contain names. Table cuts that column last.
 const maxName = 20
 
 // Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that

@@ -26,7 +26,7 @@ func TestKeys(t *testing.T) {
 	for i := range len(sent) + 1 {
 		k := &Terminal{}
 		if got := append(k.keys(sent[:i]), k.keys(sent[i:])...); !slices.Equal(got, []string{"a", "up", "é", "q"}) &&
-			!strings.HasSuffix(sent[:i], "\x1b") { // the key Esc
+			!strings.HasSuffix(sent[:i], "\x1b") { // the Esc key
 			t.Errorf("%q, read in two parts that end at %d: %q", sent, i, got)
 		}
 	}

@@ -84,7 +84,7 @@ func Duration(given string) (d time.Duration, err error) {
 
 // Moment converts a time given by a user to the form that tools accept. The time may be a duration before now (see
 // Duration), "today" or "yesterday" (the midnight at which that day began), a local date, minute or second
-// ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. The result ok is false for anything else.
+// ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)

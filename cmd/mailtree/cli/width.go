@@ -63,7 +63,7 @@ func Wrap(line string, width int) (parts []string) {
 	return append(parts, part)
 }
 
-// breakWide splits a word that does not fit into the first columns left on a line. It splits only before wide
+// breakWide splits a word that does not fit on a line with only first columns left. It splits only before wide
 // characters, as is usual for Chinese or Japanese text, and fills the following lines up to width. Any other word is
 // returned whole.
 func breakWide(word string, first, width int) (parts []string) {

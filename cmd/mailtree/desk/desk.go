@@ -27,9 +27,9 @@ const (
 	repeats    = 150 * time.Millisecond // a key that repeats within this time is being held down
 )
 
-// Source reads the user's mail and acts on it. All returned texts except message bodies are single lines that are safe
-// to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently with
-// other methods.
+// Source reads the user's mail and acts on it. All returned strings except message bodies are single lines that are
+// safe to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently
+// with other methods.
 type Source interface {
 	// List returns the items that are waiting for the user.
 	List(ctx context.Context) (*List, error)
@@ -45,7 +45,7 @@ type Source interface {
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
 	// Undo reverts an action that Do performed.
 	Undo(ctx context.Context, d Done) error
-	// Watch calls changed after each change of the mail, until ctx ends. It returns an error if it cannot continue.
+	// Watch calls changed after each change to the mail, until ctx ends. It returns an error if it cannot continue.
 	Watch(ctx context.Context, changed func()) error
 }
 
@@ -68,16 +68,16 @@ type Group struct {
 // Row is a thread. If Thread is "", the row is another kind of waiting item, such as a permission prompt.
 type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
-	Mark                  string // a word such as "urgent"; "" for none
+	Mark                  string // a word such as "urgent"; may be empty
 	Who, About            string // the authors and the subject
 	Shown                 string // sent with an answer: see maildir.Decision.Shown
 }
 
-// Message is a message of a thread.
+// Message is a message in a thread.
 type Message struct {
 	mail.Message
 	Head  string // the author, the recipients, and a remark if the message is not verified
-	Below string // text below the body, such as the names of files; "" for none
+	Below string // text below the body, such as the names of files; may be empty
 }
 
 // Done describes a completed action that can be undone.
@@ -97,11 +97,11 @@ type Desk struct {
 	screen *cli.Screen // the terminal with its current size
 
 	list   *List // the waiting items
-	hits   *List // the result of a search, which is shown instead of list; nil: none
-	focus  int   // the row with the focus
+	hits   *List // results of a search, shown instead of list; nil if there is no search
+	focus  int   // index of the row with the focus
 	open   *opened
-	query  *string // a search that the user is typing; nil: none
-	notice string  // the result of the last action; "" for none
+	query  *string // a search that the user is typing; nil if the user is not typing one
+	notice string  // the result of the last action; may be empty
 
 	pending  *pending
 	done     []Done    // the actions that z can undo, newest last
@@ -116,15 +116,15 @@ type Desk struct {
 type opened struct {
 	row      Row
 	messages []Message
-	top      int                  // the first line on the screen; -1: not chosen yet
+	top      int                  // the first line on the screen; -1 if not chosen yet
 	page     int                  // number of lines on the screen
 	whole    map[string]bool      // messages that are fully on the screen
 	long     map[string]bool      // messages that are too long for the screen
 	seen     map[string]bool      // messages whose end has been on the screen
-	drawn    map[string]drawnText // the messages' texts, broken into lines
+	drawn    map[string]drawnText // each message's text, broken into lines
 }
 
-// pending is an answer that is not sent yet.
+// pending is an answer that has not been sent yet.
 type pending struct {
 	key string // y or n
 	row Row
@@ -134,7 +134,7 @@ type pending struct {
 // answers maps each key to the answer that it gives.
 var answers = map[string]string{"y": "Yes", "n": "No"}
 
-// New returns a desk. The argument after is time.After, except in tests.
+// New returns a desk. after is time.After, except in tests.
 func New(source Source, after func(time.Duration) <-chan time.Time) *Desk {
 	return &Desk{source: source, after: after, list: &List{}}
 }
@@ -209,7 +209,7 @@ func (d *Desk) refresh(ctx context.Context, live bool) {
 	}
 }
 
-// press performs the action of a key.
+// press performs a key's action.
 func (d *Desk) press(ctx context.Context, key string) {
 	now := d.screen.Now()
 	held := key == d.last && now.Sub(d.lastAt) < repeats
@@ -412,8 +412,8 @@ func (d *Desk) undo(ctx context.Context) {
 	d.goTo(ctx, &last.row, text)
 }
 
-// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. In any
-// case, it shows the notice.
+// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. It always
+// shows the notice.
 func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	if i := d.shown().indexOf(r); i >= 0 {
 		d.focus = i

@@ -18,12 +18,12 @@ import (
 
 var update = flag.Bool("update", false, "write what the screen shows to fixtures/desk")
 
-// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the
-// key e for a thread that asks the user for an answer.
+// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the e
+// key for a thread that asks the user for an answer.
 type world struct {
 	list    List
 	threads map[string][]Message
-	calls   []string // the calls of Do and Undo
+	calls   []string // the calls to Do and Undo
 	fails   error    // the error that Do returns
 	due     chan time.Time
 	now     time.Time
@@ -155,7 +155,7 @@ func (w *world) open() *Desk {
 }
 
 // play presses keys, separated by spaces, as slowly as a user does. Three words are not keys: "wait" lets one second
-// pass, "due" lets the time for canceling an answer run out, and "live" simulates a change by others.
+// pass, "due" lets enough time pass that an answer can no longer be canceled, and "live" simulates a change by others.
 func (w *world) play(t *testing.T, d *Desk, keys string) {
 	t.Helper()
 	for _, key := range strings.Fields(keys) {
@@ -328,8 +328,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that a pending answer is not sent if the question has been answered in another way in the
-// meantime.
+// TestSettled checks that a pending answer is not sent if the question has been answered elsewhere in the meantime.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()

@@ -16,7 +16,7 @@ const bar = " | "
 // narrow is the width of the list in a terminal of 80 columns.
 const narrow = 38
 
-// keyHelp is the list of keys.
+// keyHelp is the help text that lists the keys.
 const keyHelp = `j k  next or previous row; if a thread is open, opens that row.
 o Enter  opens the row.
 Space b  scroll the thread.
@@ -69,7 +69,7 @@ func (d *Desk) drawFoot(width int) []string {
 	return lines[:min(len(lines), max(1, d.screen.Height/2))]
 }
 
-// wrapped breaks a text into lines of the given width, each of which begins with the margin.
+// wrapped breaks text into lines of the given width, each of which begins with the margin.
 func wrapped(text, margin string, width int) (lines []string) {
 	for line := range strings.Lines(cli.Fold(text, width-len(margin)) + "\n") {
 		for _, part := range cli.Wrap(strings.TrimSuffix(line, "\n"), width-len(margin)) {

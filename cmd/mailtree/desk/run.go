@@ -22,7 +22,7 @@ const (
 func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Screen) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // so that a pending answer is sent even if the terminal is closed
 	defer stop()
-	news, failed := make(chan os.Signal, 1), make(chan error, 1) // news: the size or the mail has changed
+	news, failed := make(chan os.Signal, 1), make(chan error, 1) // news: the terminal's size or the mail has changed
 	signal.Notify(news, syscall.SIGWINCH)
 	defer signal.Stop(news)
 	if err := t.TakeOver(); err != nil {
@@ -57,7 +57,7 @@ func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Scre
 			d.over = !ok
 			for _, key := range keys {
 				d.typedAt(ctx, t, key)
-				t.Paint(d.draw(), resized) // also records what is on the screen
+				t.Paint(d.draw(), resized) // draw also records what is on the screen
 			}
 			if !d.over {
 				want <- struct{}{}
@@ -99,7 +99,7 @@ func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 }
 
 // readKeys reads from the terminal once for each value that it receives from want. The program therefore reads a key
-// only after it has handled all earlier keys. This also leaves keys that are meant for an editor to the editor. If the
+// only after it has handled all earlier keys. Keys that are meant for an editor therefore also reach the editor. If the
 // terminal is gone, readKeys closes input.
 func readKeys(t *cli.Terminal, want <-chan struct{}, input chan<- []string) {
 	for range want {

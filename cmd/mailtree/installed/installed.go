@@ -1,6 +1,6 @@
 // Package installed keeps a list of everything that mailtree has written outside its store, so that `mailtree
 // uninstall` can remove it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line.
-// The list may contain entries for things that no longer exist, because users can remove these things without mailtree.
+// The list may contain entries for things that no longer exist, because users can remove them without mailtree.
 package installed
 
 import (
@@ -33,7 +33,7 @@ const (
 // Entry describes something that mailtree has written.
 type Entry struct {
 	Kind   Kind              `json:"kind"`
-	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; "": the user's own files
+	Dir    string            `json:"dir,omitempty"`    // absolute path of the code base; empty for the user's own files
 	Client string            `json:"client,omitempty"` // the client's name
 	Env    map[string]string `json:"env,omitempty"`    // variables that determined the paths of the client's files
 }

@@ -25,7 +25,7 @@ type Config struct {
 	Version     string // shown at the bottom of each page
 	Environment []Entry
 	Files       []Entry
-	Statuses    []Entry // for commands whose own description says nothing about exit statuses
+	Statuses    []Entry // used for commands whose own description says nothing about exit statuses
 }
 
 // Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir
@@ -55,10 +55,10 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
 }
 
-// statuses matches the end of a command's description, if the end is about exit statuses.
+// statuses matches the part about exit statuses at the end of a command's description.
 var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
-// Page returns the page of a command in man's format.
+// Page returns a command's manual page in man's format.
 func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	var more strings.Builder
 	section := func(title string, entries []Entry) {

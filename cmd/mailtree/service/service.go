@@ -35,10 +35,10 @@ var ErrSystem = errors.New("mailtree supports only systemd on Linux and launchd 
 type Config struct {
 	OS         string   // same values as runtime.GOOS
 	Home       string   // the user's home folder
-	ConfigHome string   // XDG_CONFIG_HOME; "": .config in Home
+	ConfigHome string   // XDG_CONFIG_HOME; empty means .config in Home
 	UID        int      // the user's uid, for launchd
 	Program    string   // absolute path of mailtree
-	Env        []string // NAME=value: the server's environment
+	Env        []string // the server's environment, as NAME=value
 }
 
 // Service describes the server to the user's service manager.
