@@ -59,7 +59,7 @@ type Registered struct {
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
 // same program, Register returns that agent instead, because the session's model is asking for its own name. Register
-// returns ErrInvalid and ErrUnavailable. See docs/reference/tools.md, "Agents".
+// may return ErrInvalid or ErrUnavailable. See docs/reference/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -252,8 +252,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name is reserved, so that agents may not use it. This includes the server's own names and
-// words that mean everyone, because senders would not expect such a word to reach a single agent.
+// reserved reports whether agents are forbidden to use a name. The server's own names are reserved, and so are words
+// for everyone, because senders would not expect them to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }

@@ -83,7 +83,7 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason given for refusing a file that a user has changed or added in the attachments folder.
+// otherBytes is the reason given for refusing a file that a user changed or added in the attachments folder.
 const otherBytes = "its content does not match its name"
 
 // Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.

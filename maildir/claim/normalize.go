@@ -15,8 +15,8 @@ import (
 
 // Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless its first
 // elements exist only at the top. Normalizer accepts several patterns in one text, paths in the style of another
-// system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as a
-// pattern. See docs/reference/guard.md, "Making a claim".
+// operating system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as
+// a pattern. See docs/reference/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; "" if the project has none
 	Home     string  // the home folder, for ~; "" if unknown
@@ -171,7 +171,7 @@ func (m *Normalizer) literal(p string) string {
 		return ""
 	}
 	p = path.Clean(p)
-	if rel, ok := m.Relative(m.Top + "/" + p); ok { // a different path if p is in a linked worktree
+	if rel, ok := m.Relative(m.Top + "/" + p); ok { // rel differs from p if p is in a linked worktree
 		p = rel
 	}
 	return quote(p)
@@ -193,7 +193,7 @@ func (m *Normalizer) pattern(p string) string {
 }
 
 // relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. In any
-// other path, it only replaces the separators of another system, and isAbsolute is false.
+// other path, it only replaces another operating system's separators, and isAbsolute is false.
 func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why string) {
 	if at := fileURL().FindString(p); at != "" {
 		p = p[len(at)-1:]
@@ -357,11 +357,12 @@ var (
 	otherURL    = lazy.Regexp(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 	variable    = lazy.Regexp(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
 	object      = lazy.Regexp(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	line        = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
+	// a line number, as written by editors, compilers and forges
+	line = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`)
 )
 
-// quoted lists the characters that a \ escapes. Before any other character, a \ is treated as a path separator of
-// another system.
+// quoted lists the characters that a \ escapes. Before any other character, a \ is treated as another operating
+// system's path separator.
 const quoted = `[]{}?,;|!^- `
 
 // isWindows reports whether p contains a \ that does not escape anything.

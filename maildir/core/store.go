@@ -115,8 +115,9 @@ func (s *Store) IsGone(slug string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Problems returns up to most invalid files of the project with the given slug, or of all projects if slug is "". If the
-// server refused to send a file, the problem has the reason that Postmaster told the file's author.
+// Problems returns the invalid files of the project with the given slug, or of all projects if slug is empty. The
+// parameter most limits their number. If the server refused to send a file, the problem has the reason that Postmaster
+// gave to the file's author.
 func (s *Store) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	all, err := s.Index.Problems(ctx, slug, most)
 	if err != nil {

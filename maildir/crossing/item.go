@@ -125,12 +125,12 @@ func (f *folder) tidy() error {
 	return tree.IgnoreGone(err)
 }
 
-// Waiting summarizes the messages in one project that wait to reach another project.
+// Waiting summarizes the messages in one project that are waiting to reach another project.
 type Waiting struct {
 	From     string    `json:"from"`     // slug of the sender's project
 	To       string    `json:"to"`       // slug of the other project
 	Messages int       `json:"messages"` // number of messages
-	Since    time.Time `json:"since"`    // when the oldest of them was sent
+	Since    time.Time `json:"since"`    // when the oldest waiting message was sent
 }
 
 // WaitingIn summarizes the waiting messages in the given projects of the store at root, for each pair of projects. It

@@ -17,7 +17,7 @@ import (
 // Kind says why a folder identifies a project.
 type Kind string
 
-// These are the kinds of lines about folders.
+// Kinds of lines about folders.
 const (
 	Link     Kind = "link"     // a user linked the folder
 	Clone    Kind = "clone"    // the folder was found to be another clone of the project's repository

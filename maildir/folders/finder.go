@@ -197,7 +197,8 @@ func (m *Map) IsStill(l Line) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, local := Remote(address, then.Folder); local && address != "" { // the repository there may have changed
+	// the remote is a local path, and the repository there may have changed
+	if _, local := Remote(address, then.Folder); local && address != "" {
 		return true, nil
 	}
 	now, err := remoteOf(then.Folder)

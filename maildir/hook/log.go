@@ -58,7 +58,7 @@ type entry struct {
 // End is the result of a command.
 type End struct {
 	Exit   int    // exit status; -1 if there is none
-	Why    string // "timeout", "signal: killed" and so on; "" if the command exited by itself
+	Why    string // "timeout", "signal: killed" and so on; empty if the command exited by itself
 	Took   time.Duration
 	Output []byte // the last part of the command's output
 }

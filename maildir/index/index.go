@@ -79,8 +79,8 @@ type Index interface {
 	// Files returns the paths of all files that belong to a message: its canonical file, its copies and its marks,
 	// including ignored ones.
 	Files(ctx context.Context, project, id string) ([]string, error)
-	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends before
-	// that, and "" if there is no such message.
+	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends earlier,
+	// and "" if there is no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
 	// ShortBodies returns the bodies of a thread's messages after a cursor, by message id. It omits bodies larger than
 	// 8 KiB.
@@ -99,7 +99,7 @@ type Index interface {
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries returns an agent's copies of the given messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
-	// Inbox returns deliveries, newest first, and the counts at that moment.
+	// Inbox returns deliveries, newest first, and the counts as of the same moment.
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)
 	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
@@ -145,7 +145,7 @@ type Index interface {
 	Claims(ctx context.Context, project string) ([]claim.Row, error)
 	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	// Problems returns up to most problems, sorted by path. If project is "", it covers all projects.
+	// Problems returns problems, sorted by path, but no more than most. If project is "", it covers all projects.
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error)
 
 	// CountProblems counts a project's problems.
@@ -159,7 +159,8 @@ type Index interface {
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
 	// Names completes a prefix. It returns up to limit names of agents (format.KindProfile) or threads
 	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical).
-	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
+	// an empty project means all projects
+	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error)
 	Stats(ctx context.Context) (Stats, error)
 }
 
@@ -174,7 +175,7 @@ type Ingested struct {
 type Change struct {
 	Seq     int64
 	Project string
-	Path    string // in the project's tree; "" for the project itself
+	Path    string // in the project's tree; empty for the project itself
 	Kind    format.Kind
 	Op      string // Added, Changed or Removed; a canonical message is Added only if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
@@ -198,10 +199,10 @@ const (
 type AgentRow struct {
 	format.Profile
 	HasProfile bool         // a valid profile.json exists
-	Status     string       // ready, work, offline; "" if there is no status file
+	Status     string       // ready, work, offline; empty if there is no status file
 	Hold       *format.Hold // the hold, even an expired one; nil if there is no valid hold
 	LastActive time.Time    // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
-	// LastSubject is the subject of the newest message that the agent sent, or "".
+	// LastSubject is the subject of the newest message that the agent sent, or empty if there is none.
 	LastSubject string
 	Counts
 }
@@ -265,7 +266,7 @@ type Delivery struct {
 	MessageRow        // the canonical content; BCC contains at most the holder
 	Agent      string // the holder
 	Kind       string // to, cc, bcc; KindSent, KindThread
-	CopyPath   string // the inbox copy; "" if there is none
+	CopyPath   string // the inbox copy; empty if there is none
 	Marks
 	Archived bool // hidden from inbox lists
 }
@@ -293,7 +294,7 @@ type Receipt struct {
 	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero if there is no copy or this server did not write it
 	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero if no session got a notice or the record is gone
 	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain, an outgoing.State
-	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
+	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from the recipient domain's server
 	Marks
 
 	// Unanswered means that the recipient has archived a message that asks for an answer, without answering it.
@@ -319,11 +320,11 @@ type InboxQuery struct {
 	Limit       int    // default 20, at most 200
 	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
 	Peek        bool   // the reader is not the agent, so reading is not recorded as the agent's activity
-	ReplyTo     string // only replies to this message; "" for all
+	ReplyTo     string // only replies to this message; empty for all
 	Room        *Room  // the page ends when the Room is full; if nil, only Limit applies
 	// ID and Thread are for Box.Inbox, and they override the other fields. ID selects only the message with that id,
-	// received or sent. Thread selects the thread with that id, oldest first. In this case, Before is a cursor from
-	// such a page. If both are "", the query selects the inbox.
+	// received or sent. Thread selects the thread with that id, oldest first, and Before is then a cursor from a page
+	// of that thread. If both fields are empty, the query selects the inbox.
 	ID, Thread string
 }
 
@@ -331,7 +332,7 @@ type InboxQuery struct {
 type DueQuery struct {
 	Project, Agent string
 	Since          time.Time // messages since this time are considered recent
-	Most           int       // limit for each kind: unread, urgent and unread, asking, recent, sent and asking, sent
+	Most           int       // limit for each group: unread; urgent and unread; asking; recent; sent and asking; sent
 	Open           bool      // omit the bcc recipients of the agent's own messages
 }
 
@@ -344,7 +345,7 @@ type Due struct {
 	Importance string
 	Kind       string // to, cc, bcc; KindSent for the agent's own message
 	Unread     bool   // the agent has not read the message
-	Asks       bool   // an acknowledgement is still missing
+	Asks       bool   // still waiting for an acknowledgment
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
 	Of         []string // for the agent's own message: To or, if Asks is set, a sorted list of the agents that have not acknowledged it
@@ -383,7 +384,7 @@ type Outline struct {
 	Beginning string // the first 500 characters of the message's body
 	Subject   string // subject of the thread's first message
 	Messages  int    // number of messages in the thread
-	Files     int    // number of attachments of all messages
+	Files     int    // total number of attachments in the thread
 }
 
 // ThreadQuery selects messages of one thread, oldest first.
@@ -392,7 +393,7 @@ type ThreadQuery struct {
 	Thread   string
 	Bodies   bool
 	Receipts bool      // for Project.ThreadPage: include receipts, as in Project.Message
-	Agent    string    // for Project.ThreadPage: include this agent's copies; "" for no copies
+	Agent    string    // for Project.ThreadPage: include this agent's copies; empty for no copies
 	Limit    int       // 0 for all
 	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
 	MostBody int64     // maximum number of bytes at the beginning of each body; 0 for all
@@ -407,9 +408,9 @@ type BoxQuery struct {
 	Project string // slug; set by Box.List
 	Agent   string // set by Box.List
 	Sent    bool   // select from the outbox instead of the inbox
-	ID      string // only this message; "" for all
-	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
-	Before  string // only messages whose file names sort before this id's file name; "" for all
+	ID      string // only this message; empty for all
+	Prefix  string // only ids with this prefix (requires empty ID and Before); empty for all
+	Before  string // only messages whose file names sort before this id's file name; empty for all
 
 	HideArchived bool // omit archived messages from the inbox
 
@@ -432,7 +433,7 @@ type SearchQuery struct {
 	Agent   string // the agent whose unread messages are searched; used only if the query sets Unread
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
-	Cursor  string // only hits after this Hit.Next; "" to start with the first
+	Cursor  string // only hits after this Hit.Next; empty to start with the first
 }
 
 // Found is the result of a search.
@@ -448,24 +449,24 @@ type ThreadsQuery struct {
 	Project     string // slug
 	Agent       string // the agent whose unread messages are counted, and selected if Unread is set
 	Limit       int
-	Cursor      string // only threads after this FoundThreads.Next; "" to start with the first
+	Cursor      string // only threads after this FoundThreads.Next; empty to start with the first
 }
 
 // FoundThreads is a page of threads.
 type FoundThreads struct {
 	Threads []ThreadRow
-	Next    string // cursor of the next page, which repeats no thread from earlier pages; "" at the end
+	Next    string // cursor of the next page, which repeats no thread from earlier pages; empty at the end
 	Cut     bool   // the search stopped early, because it matched words by prefix
 }
 
 // ThreadRow is a thread as a list shows it.
 type ThreadRow struct {
-	MessageRow        // the newest of its messages that the query found; Body is the beginning of the body
+	MessageRow        // the thread's newest message that the query found; Body is only the beginning of its body
 	Thread     string // id of the thread
 	Title      string // subject of the thread's first message
 	Messages   int    // number of messages in the thread
 	Unread     int
-	Files      int      // number of attachments of all messages
+	Files      int      // total number of attachments in the thread
 	People     []string // the authors of the thread's messages, most recent first
 }
 

@@ -22,7 +22,7 @@ import (
 type Key struct {
 	ID     string // the id used in seals
 	Public ed25519.PublicKey
-	Name   string // the user's name for the machine that has the private key; "" for the store's own key
+	Name   string // the user's name for the machine that has the private key; empty for the store's own key
 }
 
 // String returns the key as a line in trusted_keys. `mailtree key trust` on another machine accepts the line unchanged.

@@ -20,7 +20,7 @@ const (
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // maximum number of runes that PlainText returns
-	headingRunes = 200 // the same for FirstHeading: 200 runes take at most 800 bytes, and a subject may have 998
+	headingRunes = 200 // maximum number of runes that FirstHeading returns; 200 runes take at most 800 bytes, and a subject may have 998
 )
 
 // clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts after a line if the
