@@ -18,10 +18,10 @@ import (
 // operating system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as
 // a pattern. See docs/reference/guard.md, "Making a claim".
 type Normalizer struct {
-	Top      string  // absolute path of the code base; "" if the project has none
-	Home     string  // the home folder, for ~; "" if unknown
+	Top      string  // absolute path of the code base; empty if the project has none
+	Home     string  // the home folder, for ~; empty if unknown
 	CodeBase         // reports which files and folders exist
-	Below    string  // folder below the top that the caller gave as the project; "" for the top
+	Below    string  // folder below the top that the caller gave as the project; empty for the top
 	Moved    []Moved // texts that were resolved relative to the top, although Below is set
 }
 
@@ -37,7 +37,7 @@ type CodeBase interface {
 // From specifies where a Normalizer's caller works.
 type From struct {
 	Folder  string // see Normalizer.Below
-	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
+	WorkDir string // absolute folder that the caller works in; it determines the worktree; empty if unknown
 }
 
 // Moved records a text that does not exist in the folder that the caller gave as the project, but does exist relative

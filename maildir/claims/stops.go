@@ -12,7 +12,7 @@ import (
 // Stop records that claims blocked an agent's work at a certain time. It lists only the claims that are still live.
 type Stop struct {
 	Project string          `json:"project,omitempty"` // the project's slug; set only in a list of all projects
-	Agent   string          `json:"agent"`             // "" if unknown
+	Agent   string          `json:"agent"`             // empty if unknown
 	Doing   string          `json:"doing"`             // as in claim.Stopped
 	At      time.Time       `json:"at"`
 	By      []claim.Blocked `json:"by"`

@@ -14,8 +14,8 @@ import (
 
 // identity contains the facts about a project from project.json and shared.json.
 type identity struct {
-	own    string    // the path in project.json; "" if there is none
-	key    string    // the path of the code base on this machine; "" if neither file contains one
+	own    string    // the path in project.json; empty if there is none
+	key    string    // the path of the code base on this machine; empty if neither file contains one
 	made   time.Time // when the project was created; zero if project.json contains no time
 	shared bool      // the mail is shared with other machines
 	refuse error     // the reason why the server must not use the project, or nil: see projectformat.Refuse

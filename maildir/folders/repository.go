@@ -15,7 +15,7 @@ import (
 // the same remote.
 type Repository struct {
 	First  []string // first commits, in hex; empty if the repository has none or they could not be read
-	Remote string   // as remoteOf returns it: Folder if there is no remote; "" if unknown
+	Remote string   // as remoteOf returns it: Folder if there is no remote; empty if unknown
 	Folder string   // top of the working tree
 }
 

@@ -103,7 +103,7 @@ type Index interface {
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)
 	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
-	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement. It also returns, as KindSent, the
+	// Awaiting returns the deliveries to q.Agent that still need an acknowledgment. It also returns, as KindSent, the
 	// agent's own messages that other agents still have to acknowledge. The result is sorted newest first and has no
 	// bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
@@ -116,8 +116,8 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
 	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
-	// agent: they are unread, need the agent's acknowledgement, or were received recently. The second group contains
-	// the agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent
+	// agent: they are unread, need the agent's acknowledgment, or were received recently. The second group contains
+	// the agent's own messages whose recipients it may be waiting for: they need acknowledgments or were sent
 	// recently. Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied reports who has written in a message's thread since that message. The keys are the messages' cursors.
@@ -314,7 +314,7 @@ type InboxQuery struct {
 	Trusted  []string // in lower case: an address, or @DOMAIN for every address at a domain
 	Archived bool     // include archived messages
 	Bodies   bool
-	// AwaitingAck selects deliveries that lack a required acknowledgement, either in this inbox or sent by the agent.
+	// AwaitingAck selects deliveries that lack a required acknowledgment, either in this inbox or sent by the agent.
 	// If it is set, Bodies, Limit and Before are the only other filters that apply.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200

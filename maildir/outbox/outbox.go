@@ -49,7 +49,7 @@ type saved struct {
 	sum  string // SHA-256 of its bytes
 
 	day   string // date of the file's mtime in the server's time zone, such as 2026-11-28
-	own   string // the key in the file's header; "" if there is none
+	own   string // the key in the file's header; empty if there is none
 	daily bool   // the file's header contains "repeat: daily"
 }
 
@@ -115,7 +115,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order of saving
+	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)
@@ -309,9 +309,8 @@ func isTemporary(err error) bool {
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and sets file.own and file.daily from the file's header. It returns nil
-// if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
-// sending.Sender.MakeReply.
+// savedDraft returns the message in a file, and sets file.own and file.daily from the file's header. It returns nil if
+// the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, or any error from sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)
 	sent, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, place.ID, index.WithoutBody, nil)
@@ -320,7 +319,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
-	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or intact
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // the file is a copy of a sent message, damaged or intact
 		return nil, nil
 	case err != nil:
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}

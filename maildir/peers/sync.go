@@ -27,7 +27,7 @@ const SyncInterval = 10 * time.Second
 
 const (
 	syncGather = time.Second // how long commits are collected before they are pushed
-	syncTries  = 12          // maximum number of tries in one round; a try fails if others push or files change
+	syncTries  = 12          // maximum number of tries in one round; a try fails if another machine pushes or a file changes
 	syncSlow   = time.Minute // how long a round may take before it is reported as a problem
 )
 
@@ -42,7 +42,7 @@ type SyncState struct {
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; "" if they are shared
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; empty if they are shared
 
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the server last found the shared branch rewritten
 }
@@ -219,7 +219,7 @@ func (sy *Sync) Reread() (changed bool, err error) {
 	return sy.reread(s.On)
 }
 
-// reread is like Reread, for a caller that holds setting. on says whether shared.json turns the sync on.
+// reread is like Reread, but for a caller that holds setting. on says whether shared.json turns the sync on.
 func (sy *Sync) reread(on bool) (changed bool, err error) {
 	if on == sy.mail.IsShared() {
 		return sy.mail.Reread()
@@ -373,7 +373,7 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 // sync merges and pushes the branch, and synchronizes the claims. If fetch is false, it fetches only if a push is
 // rejected.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
-	var unclaimed error // mail is synchronized even without claims
+	var unclaimed error // mail is synchronized even if claims are not
 	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
 		if try > 0 {

@@ -208,8 +208,8 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 
 // TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
 // If it has already sent a notice with the same last item (see lastOf), it sends no other notice. The notice does not
-// identify bcc recipients or their items, because others can read it (Invariant I7). core.MostNotices does not apply.
-// TellUnsent returns any error from the writer.
+// identify bcc recipients or their items, because other agents can read it (Invariant I7). core.MostNotices does not
+// apply. TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -23,7 +23,7 @@ type Incoming struct {
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of the project's agents
-	Subject      string   // one line; if "", derived from the body
+	Subject      string   // one line; if empty, it is derived from the body
 	Body         string
 	Plain        bool // the body is not markdown
 	MessageID    string
@@ -34,7 +34,7 @@ type Incoming struct {
 	ReplyTo      []string  // the Reply-To addresses, in the same form as To
 	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
 	Hash         [32]byte  // identical for the same message, no matter which route it took
-	HTML         string    // the text in HTML; "" if there is none
+	HTML         string    // the text in HTML; empty if there is none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without their final period
 
@@ -69,7 +69,7 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 	}
 	// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true}
-	var received string // the id if Do succeeds; after an error, a plan that waits for the disk may still run
+	var received string // valid only if Do succeeds; after an error, a plan that is waiting for the disk may still run
 	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)

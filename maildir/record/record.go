@@ -133,7 +133,7 @@ func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*A
 			return nil, fmt.Errorf("find the questions in project %s: %w", mail.Slug, err)
 		}
 		for _, a := range found {
-			if !format.ServerName(a.From) { // the server does not read answers
+			if !format.ServerName(a.From) { // skip the server's own messages, because the server does not read answers
 				all = append(all, asked{mail.Slug, a})
 			}
 		}

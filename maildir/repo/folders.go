@@ -64,7 +64,7 @@ func (f Folders) around(path string) (in Folder, ok bool) {
 	return in, ok
 }
 
-// nested reports whether path is in another folder of top's code base, and that folder is itself below top.
+// nested reports whether path is in another folder of top's code base that is itself below top.
 func (f Folders) nested(top, path string) bool {
 	in, ok := f.around(path)
 	if !ok || in.Same != top || in.Path == top {
@@ -74,7 +74,7 @@ func (f Folders) nested(top, path string) bool {
 	return below
 }
 
-// Relative is like the method relative, but does not return the result elsewhere.
+// Relative is like relative, but without the result elsewhere.
 func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = f.relative(top, path)
 	return rel, ok, err

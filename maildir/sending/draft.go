@@ -51,7 +51,7 @@ type Order struct {
 // Variants selects the formats in which a body is sent. The zero value means markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
-	HTML     string // the same text in HTML, stored unchanged next to the body; "" if there is none
+	HTML     string // the same text in HTML, stored unchanged next to the body; empty if there is none
 }
 
 // MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It protects an

@@ -13,7 +13,7 @@ import (
 // ProjectName contains a project's slug and the content of its project.json.
 type ProjectName struct {
 	Slug     string
-	HumanKey string    // "" if the file contains no key
+	HumanKey string    // empty if the file contains no key
 	Created  time.Time // zero if the file contains no time
 }
 

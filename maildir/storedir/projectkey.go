@@ -23,7 +23,7 @@ import (
 // "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
-	Home    string // the user's home folder, which is never a working tree, even with a .git; "" for none
+	Home    string // the user's home folder, which is never a working tree, even with a .git; empty if there is none
 }
 
 // isTop reports whether all paths below the top of a working tree belong to the top's project.
@@ -35,8 +35,8 @@ func (s Scope) isTop(top string) (bool, error) {
 	return !wide, err
 }
 
-// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. Both may contain
-// code bases, but neither is one. IsTooWide returns an error only for a machine fault.
+// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. Both folders may
+// contain code bases, but neither is one itself. IsTooWide returns an error only for a machine fault.
 func (s Scope) IsTooWide(dir string) (bool, error) {
 	if dir == "/" || dir == s.Home {
 		return true, nil
@@ -93,7 +93,7 @@ const (
 
 // Meaning identifies the project that a key refers to.
 type Meaning struct {
-	HumanKey string // "" if the key is a slug
+	HumanKey string // empty if the key is a slug
 	Slug     string
 	Rule     Rule         // zero if the key is a slug
 	Line     folders.Line // the line that matched, for the rules Linked and Noted

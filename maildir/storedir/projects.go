@@ -113,7 +113,7 @@ func Slugs(root string) ([]string, error) {
 	return slugs, nil
 }
 
-// SlugWord returns a slug without its last - and the digits after it, for lists that name several projects.
+// SlugWord returns a slug without its last hyphen and the digits after it, for lists that name several projects.
 func SlugWord(slug string) string {
 	if at := strings.LastIndexByte(slug, '-'); at > 0 {
 		return slug[:at]

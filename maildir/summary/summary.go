@@ -35,7 +35,7 @@ type Summary struct {
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
-	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
+	Text      string `json:"text,omitempty"` // written by the user's own command; empty if there is none or it failed
 	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
 	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
@@ -47,7 +47,7 @@ type Item struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"` // owner of an action; "" if the text does not name one
+	Owner     string `json:"owner,omitempty"` // owner of an action; empty if the text does not name one
 }
 
 // Part is one of the lists of a summary that commands and the page show.

@@ -29,15 +29,15 @@ type Lister struct {
 // List lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type List struct {
-	Project string `json:"project"` // its slug; "" for all projects
+	Project string `json:"project"` // its slug; empty for all projects
 	Agent   string `json:"agent"`   // need not exist; if it does not, only Stopped and the fields below it are filled
 
 	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
 
 	// The following are groups of threads, with at most maxWaiting threads each unless Query.All is set. Urgent threads
 	// come first, then threads of high importance, then the newest. A thread is in the first group that it fits.
-	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
-	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
+	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgment
+	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgment or answer
 	New       []Thread `json:"new"`               // other unread mail
 	Owed      []Thread `json:"waiting_on_others"` // threads in which others owe the agent an answer
 	Totals    Totals   `json:"totals"`
@@ -128,7 +128,7 @@ type Thread struct {
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
-	// other author. For Owed, People are the agents that owe an acknowledgement or an answer.
+	// other author. For Owed, People are the agents that owe an acknowledgment or an answer.
 	People     []string `json:"people"`
 	Importance string   `json:"importance"` // the highest importance of the waiting messages
 

@@ -55,7 +55,7 @@ type SessionState = seat.State
 type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
-	Model   string       // "" if the client does not report it
+	Model   string       // empty if the client does not report it
 	Agent   string       // the session's agent if it is already known; otherwise "" (see Begin)
 	Pane    Pane         // the pane in which the client is running; zero outside tmux
 	Process seat.Process // the client's process
@@ -231,7 +231,7 @@ type Prompt struct {
 
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`
-	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; "" if the client does not name it
+	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; empty if the client does not name it
 	Dir    string    `json:"dir"`            // the folder in which the client was started
 	Pane   seat.Pane `json:"pane,omitzero"`  // the client's tmux pane, if it runs in one
 	Since  time.Time `json:"since"`          // when the client last reported an event; accurate to the minute

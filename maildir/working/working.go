@@ -26,7 +26,7 @@ type File struct {
 // Editor is an agent that edits a file.
 type Editor struct {
 	editing.Editor
-	Holder string // the agent whose exclusive claim the edit violates; "" if none
+	Holder string // the agent whose exclusive claim the edit violates; empty if none
 }
 
 // Claim is a claim with the agents that it has blocked.

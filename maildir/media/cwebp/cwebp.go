@@ -1,4 +1,4 @@
-// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. The conversion is lossy,
+// Package cwebp converts photographs to WebP with the cwebp program, if it is installed. The conversion is lossy,
 // because a lossless version of a JPEG image is never smaller than the original.
 package cwebp
 
