@@ -16,7 +16,8 @@ import (
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
 // system contains the descriptor of the tree's folder. With openat2, one call resolves a whole path and refuses links
-// in it. os.Root would open every folder along the path, which took a third of the time of a send in a measurement.
+// in it. os.Root would open every folder along the path. In a measurement, that took a third of the time needed to send
+// a message.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until needed

@@ -80,7 +80,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden} {
 		*into = []Thread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
+			if o, ok := outlines[all[i].Cursor]; ok { // otherwise, the message was deleted in the meantime
 				t := l.waitingThread(all, threads[all[i].Thread], &o)
 				t.Decides, t.Until = decides[t.Message], hidden[t.Thread].Until
 				*into = append(*into, t)
@@ -238,8 +238,8 @@ func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. A message from the
-// server is not treated as a question either, because the server does not read answers.
+// acknowledgement is not treated as a question, because it is waiting for the acknowledgment instead. A message from
+// the server is not treated as a question either, because the server does not read answers.
 func (l *Lister) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != l.Agent && !format.ServerName(d.From) || d.Kind == index.KindSent
 	return to && !d.Asks && d.Question

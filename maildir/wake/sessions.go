@@ -227,7 +227,7 @@ func (ss *Sessions) Asks(agent string) bool {
 
 // Prompt is a permission prompt: an agent's client asks the user whether a tool may run.
 type Prompt struct {
-	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`

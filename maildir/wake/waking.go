@@ -173,8 +173,8 @@ type IdleSeat struct {
 	seat.Seat
 	Program string        // from the profile, or "agentmail" if the agent has a pane (only that toolset records panes)
 	New     int           // number of unread messages that were not announced
-	Newest  string        // the newest of these messages
-	Works   bool          // the seat is not idle, and its client's hook notifies it
+	Newest  string        // id of the newest message that was not announced
+	Works   bool          // a turn is in progress, so the client's hook will deliver the notice
 	Rest    time.Duration // how much longer the wake must wait: see mostVolley
 
 	mail unreadMail
@@ -256,7 +256,7 @@ func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake
 type WakeStatus struct {
 	Client string
 	Ended  bool
-	Waits  bool      // its client is waiting for mail
+	Waits  bool      // the session's client is waiting for mail
 	Way    string    // how to wake the session if its client is not waiting; see seat.Seat.Way
 	Wake   seat.Wake // the last attempt; zero if none was needed
 }

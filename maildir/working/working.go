@@ -26,7 +26,7 @@ type File struct {
 // Editor is an agent that edits a file.
 type Editor struct {
 	editing.Editor
-	Holder string // the agent whose exclusive claim the edit violates; empty if none
+	Holder string // the agent whose exclusive claim the edit violates; empty if there is none
 }
 
 // Claim is a claim with the agents that it has blocked.
@@ -42,7 +42,7 @@ type Stopped struct {
 }
 
 // Clashes reports whether agents conflict over the file: two of them edit it, one of them edits it although another
-// has claimed it, or a claim on it has blocked an agent.
+// agent has claimed it, or a claim on it has blocked an agent.
 func (f *File) Clashes() bool {
 	return len(f.Editors) > 1 || slices.ContainsFunc(f.Editors, func(e Editor) bool { return e.Holder != "" }) ||
 		slices.ContainsFunc(f.Claims, func(c Claim) bool { return c.Pattern == f.Path && len(c.Stopped) > 0 })
