@@ -140,7 +140,7 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 	return ag.ensure(ctx, name, r, name+" (on first use)", nil)
 }
 
-// NewAgent creates an agent with exactly the given name. It returns ErrConflict if the agent exists, and any error from
+// NewAgent creates an agent with exactly the given name. It returns ErrConflict if the agent exists, or any error from
 // EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}

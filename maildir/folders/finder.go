@@ -77,8 +77,8 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 }
 
 // Note reads the identity of the repository that contains a project's folder, and writes it to the file unless the file
-// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, and
-// machine faults.
+// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, or a
+// machine fault.
 func (f *Finder) Note(ctx context.Context, p Project) error {
 	known, err := f.File.Load()
 	if err != nil {

@@ -89,9 +89,8 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens the log and closes
-// it again without changing it. It returns ErrUnavailable if the log is not a regular file, and any error from
-// os.OpenFile.
+// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens the log and closes it
+// again without changing it. It returns ErrUnavailable if the log is not a regular file, or any error from os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {

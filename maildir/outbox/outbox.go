@@ -92,7 +92,7 @@ func (s *saved) sentBefore(id string) error {
 var errSavedAnew = errors.New("the file has changed in the meantime")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
-// since it was read, and any error from writer.Group.Take.
+// since it was read, or any error from writer.Group.Take.
 func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	taken, err := g.Take(tx, s.path, s.sum)
 	if err == nil && !taken {

@@ -96,7 +96,7 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 // must hold sy.turn.
 //
 // The first try uses the most recently fetched list. runClaimRounds refuses a request only after a fetch. It returns
-// remoteError, any refusal from checkFormat, and errors from the history and the writer.
+// remoteError, any refusal from checkFormat, or errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	if err := sy.refusedFormat(); err != nil {
 		return nil, err

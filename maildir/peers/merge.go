@@ -31,8 +31,8 @@ var errFilesMoved error = &refusal.Error{
 }
 
 // mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit. If it did, two
-// machines would create merge commits for each other forever. It returns errFilesMoved, and errors from the history
-// and the writer.
+// machines would create merge commits for each other forever. It returns errFilesMoved, or errors from the history and
+// the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {

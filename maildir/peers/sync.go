@@ -169,7 +169,7 @@ func (sy *Sync) State() SyncState {
 }
 
 // Set turns the project's sync on or off, and stores the setting durably. It returns ErrConflict if no origin is
-// configured, any other error from Remote.Ready, and any error from writing the file.
+// configured, any other error from Remote.Ready, or any error from writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on {
 		if err := sy.mail.History.Ready(); errors.Is(err, history.ErrNoRemote) {
@@ -237,7 +237,7 @@ func (sy *Sync) reread(on bool) (changed bool, err error) {
 	return changed, err
 }
 
-// Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, and any error
+// Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, or any error
 // from the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {

@@ -152,7 +152,7 @@ func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 }
 
 // SentOutside returns the sender's copy of a message that this server sent, or nil if the message was withdrawn. It
-// returns ErrConflict for a copy without this server's seal, and errors from the file system.
+// returns ErrConflict for a copy without this server's seal, or errors from the file system.
 func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, error) {
 	paths, err := p.mail.Store.Index.Files(ctx, p.mail.Slug, id)
 	if err != nil {

@@ -18,7 +18,7 @@ type ProjectName struct {
 }
 
 // ProjectNames lists the projects in the store at root, sorted by slug. To be fast, it opens only one folder for all
-// projects, because every commit in a working tree calls it. It returns ErrUnavailable and machine faults.
+// projects, because every commit in a working tree calls it. It returns ErrUnavailable or a machine fault.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {

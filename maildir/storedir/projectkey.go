@@ -158,7 +158,7 @@ func PlainKey(key string) string {
 
 // projectAt finds the project that a path refers to. The first rule that matches applies. A project that was created
 // before its folder was in a working tree, or through a path that contains a link, keeps its old name. projectAt
-// returns errors from Names and Folders, and machine faults.
+// returns errors from Names and Folders, or a machine fault.
 func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	names, err := r.Names()
 	if err != nil {
