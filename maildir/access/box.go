@@ -312,7 +312,7 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 		}
 		return nil
 	}
-	oldest := format.Cut(before[len(before)-1], format.MaxThread) // so that all replies to that message share a thread
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // all replies that refer to the same oldest message share a thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // if m is not nil, the id belongs to a message in another mailbox
 		d.ThreadID = oldest

@@ -84,8 +84,8 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 
 // AgentsQuery selects agents for EachAgent.
 type AgentsQuery struct {
-	After  string // only agents whose names come after this name
-	Active bool   // only agents seen within seven days
+	After  string // list only agents whose names come after this name
+	Active bool   // list only agents seen in the last seven days
 	// Take is called with each agent. It returns false to reject the agent and stop EachAgent.
 	Take func(a *AgentInfo) bool
 }

@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns the exact name of the agent that a user or a model typed. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent whose name a user or model typed. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -81,7 +81,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 		if err != nil {
 			return nil, err
 		}
-		if made != nil { // otherwise another caller has just taken the name
+		if made != nil { // nil means that another caller has just taken the name
 			made.Note = note
 			return made, nil
 		}

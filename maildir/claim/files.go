@@ -185,7 +185,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // the pattern may not be normalized, so it must be checked in full
+		return true // the pattern might not be normalized, so it must be checked in full
 	}
 	if !c.fold {
 		return c.heads[head]

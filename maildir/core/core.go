@@ -35,7 +35,7 @@ type Mail struct {
 
 	mu          sync.Mutex
 	agents      map[string]bool // names known to exist
-	left        uint64          // number of times that names have been removed from agents
+	left        uint64          // how many times names have been removed from agents
 	seen        map[string]*lastSeen
 	seenChanged chan struct{} // wakes KeepNotes
 	told        chan struct{} // wakes KeepNotes when an agent has received a notice

@@ -86,7 +86,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool)
 	m.Receipts = []index.Receipt{}
 	here := holders[c.Slug][m.ID]
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // other recipients of mail from outside are unknown
+		if !IsAgent(name) && m.Door == format.DoorGateway { // it is unknown whether other recipients of an incoming email received it
 			return
 		}
 		if !IsAgent(name) {

@@ -144,7 +144,7 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 		for _, file := range names {
 			_, to, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-") // a server's ids contain no dash
 			fi, ferr := os.Lstat(filepath.Join(f.dir, file))
-			if ferr != nil { // delivered in the meantime
+			if ferr != nil { // the message was delivered in the meantime
 				continue
 			}
 			w := by[to]

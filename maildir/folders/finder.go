@@ -33,7 +33,7 @@ type Found struct {
 type Finder struct {
 	File     *File
 	Now      func() time.Time
-	Patience time.Duration // 0 means the variable Patience
+	Patience time.Duration // 0 means the package variable Patience
 }
 
 // Find compares the repository of a working tree with the projects' repositories. path is the folder that the caller

@@ -15,7 +15,7 @@ import (
 // the same remote.
 type Repository struct {
 	First  []string // first commits, in hex; empty if the repository has none or they could not be read
-	Remote string   // as remoteOf returns it: Folder if there is no remote; empty if unknown
+	Remote string   // the remote, as returned by remoteOf: Folder if there is none; empty if unknown
 	Folder string   // top of the working tree
 }
 

@@ -28,7 +28,7 @@ const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
 	MaxRecipients = 500
-	maxDepth      = 32 // nesting depth of the JSON header
+	maxDepth      = 32 // maximum nesting depth of the JSON header
 )
 
 // Attachment is a file in the tree that a message refers to.

@@ -43,7 +43,7 @@ func HasWildcards(p string) bool {
 
 // Pattern is a compiled pattern. It is immutable and safe for concurrent use.
 type Pattern struct {
-	alts    [][]element // the alternatives of its braces; a path matches the pattern if it matches one of them
+	alts    [][]element // the alternatives in the pattern's braces; a path matches the pattern if it matches one of them
 	prefix  string      // prefix of every matching path
 	suffix  string      // suffix of every matching path
 	literal string      // see Literal

@@ -77,7 +77,7 @@ type Log interface {
 type DoneQuery struct {
 	Agent string
 	ID    string                 // only operations on this message; empty means any message
-	Wants func(verb string) bool // reports whether operations with the verb are wanted
+	Wants func(verb string) bool // reports whether operations with the given verb are wanted
 	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
 	// Along reports whether an operation with the given verb, which is not wanted itself, is included if it belongs to

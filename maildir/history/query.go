@@ -29,7 +29,7 @@ type Query struct {
 type Revision struct {
 	Commit
 	Author string       // the author's name
-	Ops    []RecordedOp // in order; empty for a commit of edits, or a commit by a user
+	Ops    []RecordedOp // the operations, in order; empty for a commit of edits or a commit by a user
 	Edit   bool         // the server committed edits by users or other programs
 	Files  []FileChange // sorted by path
 }
@@ -153,7 +153,7 @@ func DayOf(name string) time.Time {
 // Entry is an operation, or a set of edits that were committed together.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // empty if not committed yet, which usually takes less than a second
+	Commit  string       `json:"commit"`            // hash of the commit; empty if not committed yet (usually for less than a second)
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; empty for the server itself
 	ID      string       `json:"id,omitempty"`      // message id, if any
@@ -174,8 +174,7 @@ const (
 	VerbRemove = "remove" // not an operation: the server committed the removal of files
 	VerbCommit = "commit" // not an operation: a user committed files
 
-	// VerbDelete removes a message for everyone. Apart from undo and redo operations, no other operation removes
-	// messages.
+	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
 	// These are the verbs of operations on claims. An operation that releases another agent's claim also sends a

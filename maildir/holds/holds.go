@@ -30,7 +30,7 @@ type Held struct {
 	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Agent   string `json:"agent"`
 	format.Hold
-	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
+	ID string `json:"message_id,omitempty"` // id of the message that notified the agent, if this call sent one
 }
 
 // Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.

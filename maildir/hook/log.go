@@ -199,7 +199,7 @@ func (l *Log) loadMark(file string) error {
 			continue
 		}
 		if e.Begun != "" {
-			begun, _ := format.ParseTime(e.Begun) // after an error, begun is the zero time, long ago
+			begun, _ := format.ParseTime(e.Begun) // if the time is invalid, begun is zero, which counts as long ago
 			a = Abandoned{Hook: e.Hook, Message: e.Message, Begun: begun, Timeout: e.Timeout}
 		}
 		if e.PID != 0 {
@@ -298,7 +298,7 @@ func (l *Log) End(r *Run, end End) error {
 
 // Abandoned is a run that was still in progress when its server stopped.
 type Abandoned struct {
-	Hook, Message string // as in the log
+	Hook, Message string // hook and message, as in the log
 	PID           int    // leader of the run's process group; 0 if not recorded
 	Process       string // as passed to Started
 	Begun         time.Time

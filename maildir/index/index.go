@@ -130,7 +130,7 @@ type Index interface {
 	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
 	// Outlines returns an outline of each message and its thread. The keys are the messages' cursors.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
-	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // copies in descending order of file name; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
@@ -175,7 +175,7 @@ type Ingested struct {
 type Change struct {
 	Seq     int64
 	Project string
-	Path    string // in the project's tree; empty for the project itself
+	Path    string // path in the project's tree; empty for the project itself
 	Kind    format.Kind
 	Op      string // Added, Changed or Removed; a canonical message is Added only if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
@@ -265,7 +265,7 @@ const (
 type Delivery struct {
 	MessageRow        // the canonical content; BCC contains at most the holder
 	Agent      string // the holder
-	Kind       string // to, cc, bcc; KindSent, KindThread
+	Kind       string // to, cc, bcc, KindSent or KindThread
 	CopyPath   string // the inbox copy; empty if there is none
 	Marks
 	Archived bool // hidden from inbox lists
@@ -274,7 +274,7 @@ type Delivery struct {
 // These values of Kind are for a message that is shown to an agent although the agent has no copy. Such a message is
 // treated as read.
 const (
-	KindSent   = "sent"   // the agent sent it
+	KindSent   = "sent"   // the agent sent the message
 	KindThread = "thread" // the message is in a thread that the agent requested
 )
 
@@ -305,7 +305,7 @@ type Receipt struct {
 type InboxQuery struct {
 	Project    string // slug; set by Box.Inbox
 	Agent      string
-	Since      time.Time // created after this time; zero for all
+	Since      time.Time // only messages created after this time; zero for all
 	UrgentOnly bool      // only messages of high or urgent importance
 	UnreadOnly bool
 	// Quiet omits mail from other domains, unless the sender is in Trusted and was authenticated by the sender's
@@ -343,7 +343,7 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string // to, cc, bcc; KindSent for the agent's own message
+	Kind       string // to, cc or bcc; KindSent for the agent's own message
 	Unread     bool   // the agent has not read the message
 	Asks       bool   // still waiting for an acknowledgment
 	Question   bool   // the message asks for an answer: see package question
@@ -433,7 +433,7 @@ type SearchQuery struct {
 	Agent   string // the agent whose unread messages are searched; used only if the query sets Unread
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
-	Cursor  string // only hits after this Hit.Next; empty to start with the first
+	Cursor  string // cursor from Hit.Next; empty to start with the first hit
 }
 
 // Found is the result of a search.
@@ -449,7 +449,7 @@ type ThreadsQuery struct {
 	Project     string // slug
 	Agent       string // the agent whose unread messages are counted, and selected if Unread is set
 	Limit       int
-	Cursor      string // only threads after this FoundThreads.Next; empty to start with the first
+	Cursor      string // cursor from FoundThreads.Next; empty to start with the first thread
 }
 
 // FoundThreads is a page of threads.

@@ -70,7 +70,7 @@ func isAfter(a, b *format.Profile) bool {
 type Here struct {
 	Agents  []format.Profile                // the agents in this machine's mail
 	Machine func(id string) string          // returns a machine's name, given the id of its key
-	Taken   func(name string) (bool, error) // reports whether an agent has the name, ignoring case
+	Taken   func(name string) (bool, error) // reports whether an agent has the given name, ignoring case
 }
 
 // Find returns a Pair for each name under which the two sides have different agents, and for each agent that both sides

@@ -46,7 +46,7 @@ func (o *Outbox) Moved(path string) { o.schedule(path, o.pending.in(SettleTime))
 // saved is a file in an outbox that the server will send.
 type saved struct {
 	path string
-	sum  string // SHA-256 of its bytes
+	sum  string // SHA-256 of the file's bytes
 
 	day   string // date of the file's mtime in the server's time zone, such as 2026-11-28
 	own   string // the key in the file's header; empty if there is none
@@ -110,7 +110,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is a copy of a sent message
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // a copy of a sent message need not be handled
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
@@ -123,7 +123,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule arranges to handle the file at path at the time due, if it is a regular file or was removed.
+// schedule schedules the file at path to be handled at the time due, if the file is regular or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
@@ -245,7 +245,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 
 // sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary errors.
 func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
-	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
+	if format.ServerName(format.Locate(f.path).Agent) { // the index reports such a file as a problem
 		return nil
 	}
 	data, st, err := o.mail.Tree.Read(f.path, o.mail.Tree.MaxFile())

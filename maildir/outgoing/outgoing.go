@@ -32,7 +32,7 @@ type State string
 // change Unknown and Failed to Queued.
 const (
 	Queued   State = "queued"
-	Deferred State = "deferred" // tried; will be retried
+	Deferred State = "deferred" // an attempt failed; the server will try again
 	Sending  State = "sending"  // the complete message may have been transmitted
 	Sent     State = "sent"
 	Unknown  State = "unknown" // the complete message was transmitted, but no reply came

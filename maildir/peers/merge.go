@@ -21,7 +21,7 @@ import (
 
 const (
 	syncFiles = 512     // maximum number of files in one operation, unless this would split a message's files
-	syncBytes = 8 << 20 // maximum total size of these files, in bytes
+	syncBytes = 8 << 20 // maximum total size of the files in one operation, in bytes
 	syncFew   = 128     // a merge with more files checks their total size first; attachment.MaxStored limits each file
 )
 

@@ -35,9 +35,9 @@ const (
 type SyncState struct {
 	On       bool      `json:"on"`
 	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
-	Ahead    int       `json:"ahead"`            // commits that have not been pushed yet
-	Behind   int       `json:"behind"`           // commits that have been fetched but not merged yet
-	Skipped  int       `json:"stay,omitempty"`   // files that the last merge skipped: links, executables, invalid names
+	Ahead    int       `json:"ahead"`            // number of commits that have not been pushed yet
+	Behind   int       `json:"behind"`           // number of commits that have been fetched but not merged yet
+	Skipped  int       `json:"stay,omitempty"`   // number of files that the last merge skipped: links, executables, invalid names
 	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began

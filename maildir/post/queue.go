@@ -90,7 +90,7 @@ func (p *Post) Count(agent string, n int, now time.Time) error {
 // emails counts the emails sent in the last hour, by mailbox. It is safe for concurrent use.
 type emails struct {
 	mu   sync.Mutex
-	sent map[string][]time.Time // by project and agent, oldest first
+	sent map[string][]time.Time // times of the emails, by project and agent, oldest first
 	read map[string]bool        // projects for which remember has read the queue
 }
 

@@ -45,7 +45,7 @@ type Incoming struct {
 // These are limits for the header of a message from another domain. Parts that exceed the limits are kept only in the
 // raw message.
 const (
-	maxForeignParties    = 96 << 10 // total bytes of To and CC
+	maxForeignParties    = 96 << 10 // maximum total size of To and CC, in bytes
 	maxForeignReferences = 32 << 10 // bytes
 	maxForeignReplyTo    = 20       // addresses
 	maxForeignProblems   = 20
@@ -67,7 +67,8 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
 		}
 	}
-	// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
+	// A message with the same idempotency key may be in a file that currently cannot be read. Because Sure is set, the
+	// writer then refuses the operation.
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true}
 	var received string // valid only if Do succeeds; after an error, a plan that is waiting for the disk may still run
 	var refused []error

@@ -42,7 +42,7 @@ type Account struct {
 // These are the limits of an account.
 const (
 	maxRead      = 200                 // number of a project's newest messages to search for decisions
-	maxDecisions = 200                 // number of decisions to list
+	maxDecisions = 200                 // maximum number of decisions to list
 	maxAsked     = 1000                // number of a project's newest questions to consider
 	askedFor     = 14 * 24 * time.Hour // how long a question stays open without an answer
 )

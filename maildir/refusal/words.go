@@ -83,7 +83,7 @@ func (w *Words) phrase(key string, e *Error) string {
 	text, ok := w.Phrases[key]
 	if !ok {
 		if text, ok = phrases[key]; !ok {
-			return "{" + key + "}" // a bug in the program, which tests detect
+			return "{" + key + "}" // an unknown phrase is a bug, which tests detect
 		}
 	}
 	return w.fill(text, e)

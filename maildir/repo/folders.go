@@ -8,7 +8,7 @@ import (
 // Folder is a folder on this machine that contains the same code base as another folder, although Git does not link
 // the two. An example is a second clone.
 type Folder struct {
-	Path string // absolute, without symbolic links
+	Path string // absolute path without symbolic links
 	Same string // the other folder, whose path names the project
 }
 

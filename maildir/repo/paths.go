@@ -16,7 +16,7 @@ const maxFolders = 100
 
 // Place is a path's location in relation to working trees.
 type Place struct {
-	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
+	Path string // the path in the main working tree, without symbolic links; outside working trees, the given path
 	Top  string // top of the main working tree, or container of a bare layout (see containerOf); empty if there is none
 
 	// Bare is the same path below the bare repository of a bare layout, and BareTop is that repository. Earlier

@@ -237,8 +237,8 @@ func below(dir, p string) string {
 
 // setting is a line of a repository's configuration.
 type setting struct {
-	section string // in lower case, such as core
-	sub     string // such as origin in [remote "origin"]; empty if there is none
+	section string // name of the section in lower case, such as core
+	sub     string // name of the subsection, such as origin in [remote "origin"]; empty if there is none
 	key     string // in lower case
 	value   string // without quotation marks
 	given   bool   // the line has a value; a key alone means true

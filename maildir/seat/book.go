@@ -31,7 +31,7 @@ type Book struct {
 	changed func() // called when Write has something to write; must not block
 
 	mu      sync.Mutex
-	by      map[Key]Seat     // nil if not read yet
+	by      map[Key]Seat     // the seats, by key; nil if not read yet
 	unsaved map[string]*Seat // changes not yet written to files, by path; nil means to remove the file
 
 	writing sync.Mutex // held during Write, before mu
@@ -74,7 +74,7 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the seats of all windows, except the window of the agent named but.
+// Vacate removes the pane from the seats of all windows, except the window of the agent whose name is but.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone is like EndGone, except that it skips the session with the key in but. The caller must hold b.mu.
+// endGone is like EndGone, but skips the session whose key is but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {

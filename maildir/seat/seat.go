@@ -31,8 +31,8 @@ import (
 
 // Key identifies a seat: a client's session, or an agent's window (WindowOf).
 type Key struct {
-	Client string `json:"client"`  // as in `mailtree hook CLIENT`; empty for a window
-	ID     string `json:"session"` // for a window, the agent's name
+	Client string `json:"client"`  // name of the client, as in `mailtree hook CLIENT`; empty for a window
+	ID     string `json:"session"` // the session's id or, for a window, the agent's name
 }
 
 // WindowOf returns the key of the seat for an agent that has no session and gets notices about its mail in a tmux

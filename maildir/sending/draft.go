@@ -67,7 +67,7 @@ const MaxFanout = 64 << 20
 type Sent struct {
 	format.Message
 	Again bool
-	Acked bool             // the message that it answers is now acknowledged
+	Acked bool             // the message that this reply answers is now acknowledged
 	Notes []*refusal.Error // how the server deviated from the request
 	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
 	Queued []string

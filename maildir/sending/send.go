@@ -45,7 +45,8 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	passage := s.carrier.Begin(s.mail)
 	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
 	if d.Key != "" {
-		// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
+		// A message with the same idempotency key may be in a file that currently cannot be read. Because Sure is set,
+		// the writer then refuses the operation.
 		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true
 	}
 	if d.InReplyTo != "" {

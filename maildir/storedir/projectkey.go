@@ -128,7 +128,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
-		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // reached through a symbolic link
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // given may lead to such a path through a symbolic link
 			return Meaning{}, notPath(m.Place.Path)
 		}
 		return m, nil

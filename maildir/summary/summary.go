@@ -64,10 +64,10 @@ func (s *Summary) Parts() []Part {
 // These are limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has
 // at most 300 characters.
 const (
-	MaxMessages = 1000      // number of messages read
+	MaxMessages = 1000      // maximum number of messages to read
 	maxItems    = 50        // maximum number of lines in a list
 	maxExamples = 3         // number of messages with an excerpt
-	maxBody     = 256 << 10 // number of bytes read from a body
+	maxBody     = 256 << 10 // maximum number of bytes to read from a body
 )
 
 // MaxBody is the number of bytes of a body to read. The last byte is read only to detect a body that is too long.

@@ -32,7 +32,7 @@ type List struct {
 	Project string `json:"project"` // slug of the project; empty for all projects
 	Agent   string `json:"agent"`   // name of the agent; if it does not exist, only Stopped and the fields below it are filled
 
-	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
+	Prompts []wake.Prompt `json:"prompts"` // permission prompts of the agents' clients, which belong to the first group
 
 	// The following are groups of threads, with at most maxWaiting threads each unless Query.All is set. Urgent threads
 	// come first, then threads of high importance, then the newest. A thread is in the first group that it fits.
@@ -56,9 +56,9 @@ type List struct {
 	Asleep     []wake.Unwoken   `json:"asleep"`                // agents with unread mail that cannot be woken
 	Held       []holds.Held     `json:"held"`                  // agents that are on hold
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
-	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
+	MoreBroken int              `json:"more_broken,omitempty"` // number of invalid files that are not in Broken
 
-	Invalid int `json:"invalid"` // number of all invalid files, dismissed or not
+	Invalid int `json:"invalid"` // total number of invalid files, dismissed or not
 
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }

@@ -80,7 +80,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden} {
 		*into = []Thread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // otherwise, the message was deleted in the meantime
+			if o, ok := outlines[all[i].Cursor]; ok { // if there is no outline, the message was deleted in the meantime
 				t := l.waitingThread(all, threads[all[i].Thread], &o)
 				t.Decides, t.Until = decides[t.Message], hidden[t.Thread].Until
 				*into = append(*into, t)
@@ -114,7 +114,7 @@ func (l *Lister) hide(ctx context.Context, w *List, all []waiting) (map[string]i
 	if err != nil || len(hidden) == 0 {
 		return nil, err
 	}
-	newest := map[string]int64{} // by thread: the cursor of the newest waiting message
+	newest := map[string]int64{} // cursor of the newest waiting message, by thread
 	for i := range all {
 		newest[all[i].Thread] = max(newest[all[i].Thread], all[i].Cursor)
 	}

@@ -67,7 +67,7 @@ type Unwoken struct {
 	Since   time.Time     `json:"since"`  // when the oldest unread message was created
 	Age     time.Duration `json:"age_ns"`
 	Never   bool          `json:"never"` // the agent never had a session
-	Ended   bool          `json:"ended"` // all of its sessions have ended
+	Ended   bool          `json:"ended"` // all of the agent's sessions have ended
 }
 
 // UnwokenAfter is how long mail must be unread before it is reported.

@@ -84,7 +84,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 			}
 			continue
 		}
-		begins = time.Time{} // do not wait for the session to begin again
+		begins = time.Time{} // do not wait a second time for the session to begin
 		one, err := ss.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err

@@ -20,7 +20,7 @@ const maxEdits = 200
 type File struct {
 	Path    string   // relative to the root of the code repository
 	Editors []Editor // newest edit first
-	Claims  []Claim  // live, earliest first; for an edited file, also exclusive claims on other patterns that cover it
+	Claims  []Claim  // live claims, earliest first; for an edited file, also exclusive claims on other patterns that cover it
 }
 
 // Editor is an agent that edits a file.
@@ -121,7 +121,7 @@ func (f *File) setHolder(agent string) {
 	}
 }
 
-// stoppedBy returns the agents that the claim in the given file has blocked.
+// stoppedBy returns the agents blocked by the claim in the given file.
 func stoppedBy(stops []claims.Stop, file string) (all []Stopped) {
 	for _, s := range stops {
 		for _, by := range s.By {
