@@ -253,7 +253,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 }
 
 // reserved reports whether agents are forbidden to use a name. The server's own names are reserved, and so are words
-// for everyone, because senders would not expect them to reach a single agent.
+// that mean everyone, because senders would not expect them to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }

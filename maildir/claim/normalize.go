@@ -40,8 +40,8 @@ type From struct {
 	WorkDir string // absolute folder that the caller works in; it determines the worktree; empty if unknown
 }
 
-// Moved records a text that does not exist in the folder that the caller gave as the project, but does exist relative
-// to the top. Path is relative to the top.
+// Moved records that Text does not exist in the folder that the caller gave as the project, but does exist relative to
+// the top. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
 // Patterns converts texts into patterns. The patterns are cleaned, in the order of the texts, and without duplicates.

@@ -147,7 +147,7 @@ func checkCount(patterns []string) error {
 }
 
 // Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns any error from f,
-// and ErrUnavailable.
+// or ErrUnavailable if the code base cannot be read.
 func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
 	places, err := cs.mail.Store.Places()
 	if err != nil {

@@ -83,7 +83,7 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records the time by which the program must end, for TimeLeft and StopsBy, and cancels the context Stopping.
+// Stop records the time by which the server must exit, for TimeLeft and StopsBy, and cancels the context Stopping.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Together is the maximum time between two agents' edits of the same file that causes a Meeting.
+// Together is the maximum time between two agents' edits of the same file for the edits to cause a Meeting.
 const Together = 10 * time.Minute
 
 // maxFiles is the maximum number of files with recent edits that are remembered for a project. maxMeetings is the

@@ -91,7 +91,7 @@ func (f *Finder) Note(ctx context.Context, p Project) error {
 	return f.write(s.read, Line{})
 }
 
-// write adds repositories to the file, and a line if it is not zero.
+// write adds the repositories in read to the file, and also l, unless it is zero.
 func (f *Finder) write(read []Repository, l Line) error {
 	err := f.File.Change(func(m *Map) (*Map, error) {
 		for _, r := range read {

@@ -158,8 +158,8 @@ type Index interface {
 	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
 	// Names completes a prefix. It returns up to limit names of agents (format.KindProfile) or threads
-	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical).
-	// an empty project means all projects
+	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical). An empty project means all
+	// projects.
 	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error)
 	Stats(ctx context.Context) (Stats, error)
 }
@@ -440,7 +440,7 @@ type SearchQuery struct {
 type Found struct {
 	Hits   []Hit
 	Ranked int  // in a ranked search, how many of the newest matches were ranked; otherwise 0
-	Cut    bool // the search stopped early, because it matched words by prefix
+	Cut    bool // a search for words by prefix took too long and stopped early
 }
 
 // ThreadsQuery selects threads.
@@ -456,7 +456,7 @@ type ThreadsQuery struct {
 type FoundThreads struct {
 	Threads []ThreadRow
 	Next    string // cursor of the next page, which repeats no thread from earlier pages; empty at the end
-	Cut     bool   // the search stopped early, because it matched words by prefix
+	Cut     bool   // a search for words by prefix took too long and stopped early
 }
 
 // ThreadRow is a thread as a list shows it.

@@ -46,7 +46,7 @@ func Trusted(root string) ([]Key, error) {
 	return parseTrusted(data)
 }
 
-// parseTrusted is like Trusted, given the content of the file.
+// parseTrusted is like Trusted, but takes the content of the file.
 func parseTrusted(data []byte) (keys []Key, err error) {
 	var bad []error
 	for i, line := range strings.Split(string(data), "\n") {

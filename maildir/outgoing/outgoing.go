@@ -212,7 +212,7 @@ func (f *Folder) Save(i *Item) error {
 	return tree.IgnoreGone(f.Tree.SyncFolder(path.Dir(from)))
 }
 
-// Prune removes the files of items that ended long before now.
+// Prune removes the files of items that ended more than keepEnded before now.
 func (f *Folder) Prune(now time.Time) error {
 	entries, err := f.Tree.List(endedDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -71,7 +71,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims when the host of the shared
+// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the host of the shared
 // repository rejects the refs for claims.
 func refuseDeclined(err error) error {
 	return &refusal.Error{

@@ -137,7 +137,7 @@ func (s *Sync) inTurn(ctx context.Context, f func() error) error {
 	}
 }
 
-// note changes the state.
+// note applies change to the state.
 func (s *Sync) note(change func(*SyncState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

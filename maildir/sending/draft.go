@@ -69,7 +69,8 @@ type Sent struct {
 	Again bool
 	Acked bool             // the message that this reply answers is now acknowledged
 	Notes []*refusal.Error // how the server deviated from the request
-	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
+	// Queued contains the slugs of other projects that do not have the message yet. The server delivers the message to
+	// them later.
 	Queued []string
 }
 

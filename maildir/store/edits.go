@@ -218,8 +218,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits splits sorted edits into the paths to ingest now, whose number is about most, and the remaining edits. It
-// keeps the files of a message together.
+// firstEdits splits sorted edits into the paths to ingest now and the edits to ingest later. The argument most is the
+// approximate number of paths to return, because the files of a message are not split.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {

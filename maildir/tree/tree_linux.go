@@ -234,8 +234,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time of a lookup by
-// path.
+// statIn returns the state of an entry, using its folder's descriptor. This takes a third as long as a lookup by path.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

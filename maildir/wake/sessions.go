@@ -147,8 +147,8 @@ func (ss *Sessions) leave(ctx context.Context, agent string) {
 	}
 }
 
-// ContextCut records that the model's context was reset. The model gets its agent's name and the notices about unread
-// mail again.
+// ContextCut records that the model's context was reset. The model is then told its agent's name again, and gets the
+// notices about unread mail again.
 func (ss *Sessions) ContextCut(k SessionKey) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Cut(ss.mail.Store.Now())

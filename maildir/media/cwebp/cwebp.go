@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Limit is how long the program may run. In a measurement, 8 million pixels of noise took 1.7 s.
+// Limit is how long cwebp may run. In a measurement, 8 million pixels of noise took 1.7 s.
 const Limit = 15 * time.Second
 
 // limited runs a program with at most 256 MiB of memory, if the system enforces the limit. In a measurement, 8 million
