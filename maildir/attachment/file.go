@@ -87,7 +87,7 @@ func sha1Of(data []byte) string {
 const otherBytes = "its content does not match its name"
 
 // Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
-// It may return ErrUnavailable, or ErrConflict if the tree contains something else under the file's name.
+// It may return ErrUnavailable, or ErrConflict if the tree contains something different under the file's name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.ProjectNames, Folders: s.Folders.Load}
 }
 
-// ProjectNames returns the names of all projects, including projects that could not be opened. If those were omitted, a
-// call could create a second project for the same path.
+// ProjectNames returns the names of all projects, including projects that could not be opened. Without those projects,
+// a call could create a second project for the same path.
 func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})

@@ -69,7 +69,7 @@ func Open(root string) *File {
 	})
 }
 
-// parse reads the file. Each line is parsed separately, so an invalid line does not affect the others.
+// parse reads the file. Each line is parsed separately, so an invalid line does not affect other lines.
 func parse(data []byte) *Map {
 	m := &Map{}
 	for text := range strings.Lines(string(data)) {

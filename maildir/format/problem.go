@@ -1,6 +1,6 @@
 package format
 
-// Problem describes an invalid file in the tree. It does not affect other files.
+// Problem describes an invalid file in the tree. An invalid file does not affect other files.
 type Problem struct {
 	Project string `json:"project"` // the project's slug
 	Path    string `json:"path"`    // relative to the project's tree

@@ -48,8 +48,8 @@ type FileChange struct {
 	Op    string `json:"change"`          // Added, Changed, Removed
 	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry is to include it
 
-	// Content returns the file's content after the commit or, if the commit removed the file, before it. Patch
-	// returns the changed lines as Git shows them. Both may be called only until the function that received the
+	// Content returns the file's content after the commit or, if the commit removed the file, before it. Patch returns
+	// the changed lines as Git shows them. Content and Patch may be called only until the function that received the
 	// Revision returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`

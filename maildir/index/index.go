@@ -70,8 +70,8 @@ type Index interface {
 	// not set.
 	Held(ctx context.Context, project string) ([]AgentRow, error)
 
-	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of it as
-	// room allows.
+	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of the
+	// body as room allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
 	// FromElsewhere returns the oldest message from another domain with the given Message-ID (Message.MessageID),
 	// without its body. It returns nil if there is none.

@@ -15,8 +15,8 @@ const (
 
 	headingLimit = 16 << 10 // maximum number of bytes that FirstHeading reads
 
-	// plainLimit is the maximum number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the rest
-	// is room for markup.
+	// plainLimit is the maximum number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the
+	// remaining bytes are room for markup.
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // maximum number of runes that PlainText returns

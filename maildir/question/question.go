@@ -11,7 +11,7 @@ func Asks(subject, body string, ackRequired bool) bool {
 	return ackRequired || !isReply && endsInMark(subject) || endsInMark(lastParagraph(body))
 }
 
-// endsInMark reports whether a text ends in a question mark, ignoring Markdown, closing quotation marks and closing
+// endsInMark reports whether text ends in a question mark, ignoring Markdown, closing quotation marks and closing
 // parentheses after it.
 func endsInMark(text string) bool {
 	text = strings.TrimRight(text, " \t\r\n*_`\"'”’»)]")

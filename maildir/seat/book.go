@@ -277,7 +277,7 @@ func (b *Book) NoteWake(k Key, w Wake) {
 }
 
 // Announced returns the time at which one of the agent's sessions first got a notice about the message. It returns the
-// zero time if no session got one, or if the book no longer has a record of it.
+// zero time if no session got such a notice, or if the book no longer has a record of the notice.
 func (b *Book) Announced(agent, id string) (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

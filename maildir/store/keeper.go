@@ -23,7 +23,7 @@ type Config struct {
 	Limits *Limits // shared by all keepers in a store
 	Log    *slog.Logger
 	Now    func() time.Time
-	Writer writer.Config // the caller sets Key, Patience, Step and Observe; Open sets the rest
+	Writer writer.Config // the caller sets Key, Patience, Step and Observe; Open sets the other fields
 	// OpenHistory opens the history of the keeper's tree, and creates the repository if it is missing. It is called
 	// after the keeper has opened its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)

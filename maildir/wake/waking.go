@@ -132,7 +132,7 @@ func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, rep
 
 // unreadMail is an agent's unread mail.
 type unreadMail struct {
-	agent  *index.AgentRow // nil if there is no such agent
+	agent  *index.AgentRow // the agent; nil if it does not exist
 	newest []seat.Unread   // up to seat.Most messages, newest first
 	all    int
 }
