@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View provides the parts of a project that one OS user may access. Its errors do not reveal anything else. It is safe
-// for concurrent use.
+// View provides the parts of a project that one OS user may access. Its errors do not reveal anything about other
+// parts. It is safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post

@@ -114,11 +114,11 @@ func (s *Codebases) linkable(dir string) (string, error) {
 	return folder, nil
 }
 
-// target returns the project to link a folder to. If a name is given, that is the project with that slug or path, or
-// the only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit
-// as the folder's. target first looks for a project whose folder no longer exists, then for a project with another
-// clone of the same repository, and then for a project whose repository has a different remote. It returns ErrNotFound
-// if no project matches, and ErrConflict if several projects match.
+// target returns the project to link a folder to. If a name is given, it is the project with that slug or path, or the
+// only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit as
+// the folder's. target first looks for a project whose folder no longer exists, then for a project with another clone
+// of the same repository, and then for a project whose repository has a different remote. It returns ErrNotFound if no
+// project matches, and ErrConflict if several projects match.
 func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail, error) {
 	if name != "" {
 		return s.called(ctx, name)

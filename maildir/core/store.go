@@ -152,8 +152,8 @@ const NoOwner = -1
 // Owns reports whether the caller may use mailboxes that belong to the OS user with the uid owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the names, for use in a sentence, of the first projects that have the given agent, thread or
-// message.
+// projectsWith returns the names of at most MaxListed open projects that have the given agent, thread or message, for
+// use in a sentence.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string

@@ -164,11 +164,11 @@ func (t token) meets(u token) bool {
 // items, even an empty one. Every other item matches at least one text. meet calls match at most once for each pair
 // of items.
 //
-// First, meet matches and removes items at both ends, until one sequence begins with a repeating item, and one
-// sequence ends with a repeating item. If both sequences contain a repeating item, they have a common match, because
-// each repeating item absorbs the other sequence's items. If only one sequence contains repeating items, the other
-// has a fixed length. In that case, meet matches each run of items between repeating items as early as possible,
-// which leaves the most room for the rest.
+// First, meet matches and removes items at both ends, until one sequence begins with a repeating item, and one sequence
+// ends with a repeating item. If both sequences contain a repeating item, they have a common match, because each
+// repeating item absorbs the other sequence's items. If only one sequence contains repeating items, the other has a
+// fixed length. In that case, meet matches each run of items between repeating items as early as possible, which leaves
+// the most room for the remaining items.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {

@@ -85,9 +85,9 @@ type DoneQuery struct {
 	// wanted operations are included.
 	Along func(verb string) bool
 
-	// Undone selects the operations that were undone and have not been redone since. In this case, each Done
-	// describes the undo, but has the verb of the undone operation. The list ends at the first wanted operation that
-	// is neither an undo nor a redo, because older undos can no longer be redone.
+	// Undone selects the operations that were undone and have not been redone since. If it is set, each Done describes
+	// the undo, but has the verb of the undone operation. The list ends at the first wanted operation that is neither
+	// an undo nor a redo, because older undos can no longer be redone.
 	Undone bool
 }
 

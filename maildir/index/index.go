@@ -37,13 +37,13 @@ type Index interface {
 	// prevents reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
 	//
 	// If written is not nil, it contains the content and state of files that the caller has just written. Ingest uses
-	// these instead of reading the files. If a file's times do not prove that no other program has written to it, the
-	// next comparison reads the file again.
+	// this content and state instead of reading the files. If a file's times do not prove that no other program has
+	// written to it, the next comparison reads the file again.
 	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
-	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares size, times and inode.
-	// If these differ or are too recent to trust, it also compares the content. progress is called with the number of
-	// files seen so far, and may be nil.
+	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares each file's size, times
+	// and inode. If they differ or are too recent to trust, it also compares the content. progress is called with the
+	// number of files seen so far, and may be nil.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
 	// Differing returns the paths at which the tree and the rows may differ. It changes nothing. Other callers may

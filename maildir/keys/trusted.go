@@ -161,7 +161,7 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from trusted_keys by name, id or public key. After that, mail with their seals is shown as
+// Distrust removes keys from trusted_keys by name, id or public key. Mail sealed with these keys is then shown as
 // unverified. It returns ErrUnavailable if the file cannot be changed. If there is no such key, it returns an
 // ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {

@@ -30,8 +30,8 @@ func Of(t *tree.Tree) (int, error) {
 	return format.ProjectFormat(data)
 }
 
-// Refuse decides whether a program that supports the formats up to highest may use a project. n and err are the
-// results of Of for the project, and name is its name for use in a sentence. If the program must not use the project,
+// Refuse decides whether a program that supports the formats up to highest may use a project. n and err are the results
+// of Of for the project, and name is the project's name for use in a sentence. If the program must not use the project,
 // Refuse returns a refusal that wraps ErrRefused. If err is a machine fault, Refuse returns it.
 func Refuse(n int, err error, name string, highest int) error {
 	var bad *tree.FormatError

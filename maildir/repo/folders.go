@@ -12,7 +12,7 @@ type Folder struct {
 	Same string // the other folder, whose path names the project
 }
 
-// Folders lists the known folders of this kind. It is usually nil. In that case, only Git's links determine which
+// Folders lists every known Folder on this machine. It is usually nil. In that case, only Git's links determine which
 // folders contain the same code base. See package folders.
 type Folders []Folder
 

@@ -26,9 +26,9 @@ type Place struct {
 
 // PlaceOf maps a path inside a linked Git worktree to the same path in the main working tree, so that agents in both
 // worktrees use the same project. If a path leads into a working tree through symbolic links, PlaceOf maps it to the
-// path without the links, because Git and most programs report that path. If the main repository is bare, the container
-// of the bare layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the
-// path. It returns an error only for a machine fault. See docs/reference/settings.md, "Projects".
+// path without the links, because Git and most programs report that path. If the main repository is bare, PlaceOf uses
+// the container of the bare layout instead of the main working tree. PlaceOf reads only small regular .git files above
+// the path. It returns an error only for a machine fault. See docs/reference/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil

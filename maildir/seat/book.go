@@ -231,8 +231,9 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 // seen is the seat's state when these messages were loaded. Tell returns the messages that have not been announced at
 // the seat since its last Cut.
 //
-// If more is set, older unread messages exist. After the call, these are treated as announced. The first such call
-// after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok is false.
+// If more is set, older unread messages exist. After the call, the older messages are treated as announced. The first
+// such call after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok
+// is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {

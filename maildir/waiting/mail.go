@@ -238,8 +238,8 @@ func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgment instead. A message from
-// the server is not treated as a question either, because the server does not read answers.
+// acknowledgment is not treated as a question, because it is waiting for the acknowledgment instead. A message from the
+// server is not treated as a question either, because the server does not read answers.
 func (l *Lister) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != l.Agent && !format.ServerName(d.From) || d.Kind == index.KindSent
 	return to && !d.Asks && d.Question
@@ -313,8 +313,8 @@ func (l *Lister) Decides(m *index.Delivery) bool {
 		!format.ServerName(m.From)
 }
 
-// Asking returns the threads that ask the agent for an answer or an acknowledgement, including those that the agent
-// has hidden. The keys are thread ids. It returns any error from the index.
+// Asking returns the threads that ask the agent for an answer or an acknowledgment, including those that the agent has
+// hidden. The keys are thread ids. It returns any error from the index.
 func (l *Lister) Asking(ctx context.Context) (map[string]bool, error) {
 	const open = false // only the agent reads the result
 	all, err := l.waitingMail(ctx, open)
