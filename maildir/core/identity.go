@@ -42,8 +42,8 @@ func (c *Mail) Refused() error { return c.is.Load().refuse }
 // IsShared reports whether the project's mail is shared with other machines.
 func (c *Mail) IsShared() bool { return c.is.Load().shared }
 
-// Reread rereads project.json and shared.json, and reports whether the result of any of the methods above has
-// changed. If there is a machine fault, Reread returns it and changes nothing. Only one call may run at a time.
+// Reread rereads project.json and shared.json, and reports whether the project's identity has changed. If there is a
+// machine fault, Reread returns it and changes nothing. Only one call may run at a time.
 func (c *Mail) Reread() (changed bool, err error) {
 	is, err := c.Store.readIdentity(c.Slug, c.Tree, c.Keeper.Log)
 	if err != nil {

@@ -39,7 +39,7 @@ type Map struct {
 	Kept         []string // comments and unreadable lines: they are preserved but have no effect
 }
 
-// FileName is the name of the file in the store.
+// FileName is the name of the map's file in the store.
 const FileName = "folders"
 
 // maxFile is the maximum size of the file in bytes. maxNoted is the maximum number of lines of each kind that the
