@@ -44,8 +44,8 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List returns copies in descending order of file name: newest first if a server created the ids. It omits invalid
-// copies, and they do not count toward the query's limit.
+// List returns copies in descending order of file name, which is newest first if a server created the ids. Invalid
+// copies are omitted and do not count toward the query's limit.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
 	if b.v.by.UID == b.Owner { // root may read another user's mailbox
@@ -57,8 +57,8 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 // The statuses that Delivery returns for a message that does not leave this server. For other messages, Delivery
 // returns an outgoing.State.
 const (
-	Delivered = "delivered" // this server wrote all copies, or every recipient has one
-	Pending   = "pending"   // a user saved the file in the outbox, and not every recipient has a copy yet
+	Delivered = "delivered" // this server wrote all the copies, or every recipient has a copy
+	Pending   = "pending"   // a user saved the file in the outbox, but some recipients do not have a copy yet
 )
 
 // Delivery reports whether all recipients of a sent message have received it, and when. r is the message's outbox
@@ -87,11 +87,11 @@ func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 // sites by their original Message-IDs.
 type RawMessage struct {
 	index.BoxRow
-	Data       []byte       // contents of the file, or as much as fits
+	Data       []byte       // contents of the file, or the part of them that fits in RawQuery.Room
 	Size       int64        // size of the whole file, in bytes
 	Next       int64        // offset of the rest of the file; 0 if Data reaches the end
-	Trust      string       // Trusted, Untrusted or Unproven; "" for an outbox copy
-	Voucher    keys.Voucher // the party that vouches for the text in the file
+	Trust      string       // Trusted, Untrusted or Unproven; empty for an outbox copy
+	Voucher    keys.Voucher // who vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
 }
 
@@ -104,8 +104,8 @@ type RawQuery struct {
 	Overhead func(l *RawMessage) int
 }
 
-// Read reads the owner's copy of one message. It does not mark the message read. It returns refusal.ErrNotFound,
-// ErrInvalid if the room's Offset is invalid, and any error from Room.Reserve.
+// Read reads the owner's copy of one message. It does not mark the message read. It returns refusal.ErrNotFound if the
+// mailbox has no such message, ErrInvalid if the room's Offset is invalid, or any error from Room.Reserve.
 func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	id, sent := b.v.mail.Store.Domains.IDNamed(q.ID), q.Sent
 	rows, err := b.List(ctx, index.BoxQuery{ID: id, Sent: sent, Limit: 1})
@@ -118,7 +118,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	l := &RawMessage{BoxRow: rows[0]}
 	st, err := b.v.mail.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
-		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file's bytes and for the text parsed from them
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // once for the file's bytes, once for the text parsed from them
 			return nil, err
 		}
 	}
@@ -134,7 +134,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	}
 	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
 	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
-		l.Problems = nil // without a valid seal, anyone may have written these problems
+		l.Problems = nil // without a valid seal, anyone could have written these problems
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)
@@ -177,8 +177,8 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID expands the shortened id of an email in the mailbox's inbox or outbox. See Project.FullID. An error lists only
-// emails in this mailbox.
+// FullID expands the shortened id of an email in the mailbox's inbox or outbox. See Project.FullID. Its errors list
+// only emails in this mailbox.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {
 		return "", nil
@@ -231,8 +231,8 @@ func (b *Box) Send(ctx context.Context, d sending.Draft) (*sending.Sent, error) 
 	return b.v.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply sends a reply to a message in the mailbox's inbox. It returns any error from sending.Sender, ErrNotFound if
-// the message is not in the inbox, and ErrUnavailable if the reply's recipients do not exist.
+// Reply sends a reply to a message in the mailbox's inbox. It returns ErrNotFound if the message is not in the inbox,
+// ErrUnavailable if the reply's recipients do not exist, or any error from sending.Sender.
 func (b *Box) Reply(ctx context.Context, id string, d sending.Draft) (*sending.Sent, error) {
 	id = b.v.mail.Store.Domains.IDNamed(id)
 	got, err := b.v.mail.Store.Index.Delivery(ctx, b.v.mail.Slug, b.Name, id, index.WithoutBody, nil)
@@ -289,7 +289,7 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	return &rows[0], nil
 }
 
-// join adds a draft to the thread of the message that the draft answers.
+// join adds a draft to the thread of the message that it replies to.
 func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil
@@ -312,7 +312,7 @@ func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 		}
 		return nil
 	}
-	oldest := format.Cut(before[len(before)-1], format.MaxThread) // so that all replies to that message share a thread
+	oldest := format.Cut(before[len(before)-1], format.MaxThread) // all replies that refer to the same oldest message share a thread
 	m, err := b.v.mail.Store.Index.Message(ctx, b.v.mail.Slug, oldest, index.WithoutBody, nil)
 	if err == nil && m == nil { // if m is not nil, the id belongs to a message in another mailbox
 		d.ThreadID = oldest

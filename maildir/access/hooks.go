@@ -37,10 +37,10 @@ func (v *View) DeleteHook(_ context.Context, name string) error {
 	return v.mail.Store.Hooks.Delete(name, mayDelete, isOwn)
 }
 
-// CreateHook adds a hook to the mailbox and returns the stored hook. The caller sets h.Event, h.Cmd, h.Name ("" for a
-// derived name), h.Timeout and h.FireOnUntrusted. If the same hook exists, CreateHook changes nothing. It returns
-// ErrInvalid or ErrTooLarge if h is invalid. It returns ErrExist if the owner has another hook with that name, and
-// ErrUnavailable if the server cannot run commands as the mailbox's owner.
+// CreateHook adds a hook to the mailbox and returns the stored hook. The caller sets h.Event, h.Cmd, h.Name (empty to
+// derive a name), h.Timeout and h.FireOnUntrusted. If the same hook already exists, CreateHook changes nothing. It
+// returns ErrInvalid or ErrTooLarge if h is invalid. It returns ErrExist if the owner has another hook with that name,
+// and ErrUnavailable if the server cannot run commands as the mailbox's owner.
 func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	if err := h.CheckDraft(); err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View provides the parts of a project that one OS user may access. Its errors do not reveal anything else. It is safe
-// for concurrent use.
+// View provides the parts of a project that one OS user may access. Its errors do not reveal anything about other
+// parts. It is safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -29,7 +29,7 @@ type View struct {
 	origin format.Origin
 }
 
-// Marks sets the marks of an agent's deliveries.
+// Marks sets marks on an agent's deliveries.
 type Marks interface {
 	SetRead(ctx context.Context, id string, read bool) (*index.Delivery, error)
 }
@@ -199,9 +199,10 @@ func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 }
 
 // DeleteMailbox deletes an agent's whole folder, its hooks, its trusted senders and the record of its owner. The
-// agent's mail remains in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was
-// before. If the mailbox contains mail and force is not set, it also returns ErrConflict. It returns ErrNotFound,
-// ErrDenied, and ErrUnavailable if other programs' edits in the folder cannot be committed first.
+// agent's mail remains in the history and in other agents' folders. DeleteMailbox returns the mailbox as it was before
+// deletion. If the mailbox contains mail and force is not set, DeleteMailbox deletes nothing and returns both the
+// mailbox and ErrConflict. It returns ErrUnavailable if other programs' edits in the folder cannot be committed first,
+// or any error from Mailbox.
 func (v *View) DeleteMailbox(ctx context.Context, name string, force bool) (*Mailbox, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {

@@ -39,7 +39,7 @@ func senderNamed(given string) (string, error) {
 }
 
 // TrustSender adds a sender to the mailbox's trusted senders: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid, ErrUnavailable, and ErrTooLarge if the list is full.
+// returns ErrInvalid if the sender has neither form, ErrTooLarge if the list is full, or ErrUnavailable.
 func (b *Box) TrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {
@@ -70,8 +70,8 @@ func (b *Box) TrustSender(sender string) error {
 	})
 }
 
-// DistrustSender removes a sender from the mailbox's trusted senders. It returns ErrInvalid and ErrUnavailable. If the
-// sender is not on the list, it returns ErrNotFound with a list of the trusted senders.
+// DistrustSender removes a sender from the mailbox's trusted senders. If the sender is not on the list, it returns
+// ErrNotFound with a list of the trusted senders. It may also return ErrInvalid or ErrUnavailable.
 func (b *Box) DistrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {

@@ -50,7 +50,7 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // others must not see these (Invariant I7)
+	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // other agents must not learn of bcc deliveries (Invariant I7)
 	info.Mail = slices.DeleteFunc(mail, blind)
 	if info.Commits, err = ag.mail.History.Authored(ctx, name, 4*whoisCommits); err != nil {
 		ag.mail.Store.Log.Warn("whois cannot show commits", "project", ag.mail.Slug, "agent", name, "error", err)
@@ -84,8 +84,8 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 
 // AgentsQuery selects agents for EachAgent.
 type AgentsQuery struct {
-	After  string // only agents whose names come after this name
-	Active bool   // only agents seen within seven days
+	After  string // list only agents whose names come after this name
+	Active bool   // list only agents seen in the last seven days
 	// Take is called with each agent. It returns false to reject the agent and stop EachAgent.
 	Take func(a *AgentInfo) bool
 }

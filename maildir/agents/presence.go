@@ -23,8 +23,8 @@ func CheckPresence(status string) error {
 	return nil
 }
 
-// SetPresence writes the agent's status file: ready, work or offline. It returns ErrInvalid, and any error from
-// core.Mail.Act.
+// SetPresence writes the agent's status file: ready, work or offline. It returns ErrInvalid if the status is invalid,
+// or any error from core.Mail.Act.
 func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	if err := CheckPresence(status); err != nil {
 		return err

@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns the exact name of the agent that a user or a model typed. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent whose name a user or model typed. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -59,7 +59,7 @@ type Registered struct {
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
 // same program, Register returns that agent instead, because the session's model is asking for its own name. Register
-// returns ErrInvalid and ErrUnavailable. See docs/reference/tools.md, "Agents".
+// may return ErrInvalid or ErrUnavailable. See docs/reference/tools.md, "Agents".
 func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, error) {
 	for _, f := range []struct {
 		field refusal.Field
@@ -81,7 +81,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 		if err != nil {
 			return nil, err
 		}
-		if made != nil { // otherwise another caller has just taken the name
+		if made != nil { // nil means that another caller has just taken the name
 			made.Note = note
 			return made, nil
 		}
@@ -140,7 +140,7 @@ func (ag *Agents) EnsureAgent(ctx context.Context, name string, r Registration) 
 	return ag.ensure(ctx, name, r, name+" (on first use)", nil)
 }
 
-// NewAgent creates an agent with exactly the given name. It returns ErrConflict if the agent exists, and any error from
+// NewAgent creates an agent with exactly the given name. It returns ErrConflict if the agent exists, or any error from
 // EnsureAgent.
 func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) error {
 	exists := &refusal.Error{What: refusal.Conflict("Agent {name} {arg} already exists."), Field: refusal.Agent, Name: name}
@@ -252,8 +252,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether a name is reserved, so that agents may not use it. This includes the server's own names and
-// words that mean everyone, because senders would not expect such a word to reach a single agent.
+// reserved reports whether agents are forbidden to use a name. The server's own names are reserved, and so are words
+// that mean everyone, because senders would not expect them to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }

@@ -83,11 +83,11 @@ func sha1Of(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// otherBytes is the reason given for refusing a file that a user has changed or added in the attachments folder.
+// otherBytes is the reason given for refusing a file that a user changed or added in the attachments folder.
 const otherBytes = "its content does not match its name"
 
 // Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
-// It returns ErrUnavailable, and ErrConflict if the tree contains something else under the file's name.
+// It may return ErrUnavailable, or ErrConflict if the tree contains something different under the file's name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

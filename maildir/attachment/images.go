@@ -25,8 +25,8 @@ import (
 // See docs/reference/tools.md, "Attachments and images".
 type Images struct {
 	Convert   Conversion
-	Embed     ImagePolicy // "": the store's policy
-	MaxInline int         // maximum size of an image in the body, in bytes; 0: the store's setting; negative: no images
+	Embed     ImagePolicy // empty means the store's policy
+	MaxInline int         // maximum size in bytes of an image in the body; 0 means the store's setting, negative means no images
 }
 
 // Conversion specifies which images to convert to WebP.
@@ -44,10 +44,10 @@ type ImagePolicy string
 
 // The values of ImagePolicy. ImagesKeep is valid only as a store's policy.
 const (
-	ImagesAuto   ImagePolicy = "auto"   // small images in the body, others in files
+	ImagesAuto   ImagePolicy = "auto"   // small images in the body, larger ones in files
 	ImagesFile   ImagePolicy = "file"   // all images in files
-	ImagesInline ImagePolicy = "inline" // like auto, with a note for each image that is too large for the body
-	ImagesKeep   ImagePolicy = "keep"   // like auto, but images are converted only on request
+	ImagesInline ImagePolicy = "inline" // like ImagesAuto, but with a note for each image that is too large for the body
+	ImagesKeep   ImagePolicy = "keep"   // like ImagesAuto, but images are converted only on request
 )
 
 // MaxInline is the default maximum size, in bytes, of an image in the body.

@@ -31,10 +31,10 @@ const maxFiles = 50
 
 // Settings contains a store's settings for attachments. The zero value selects the defaults.
 type Settings struct {
-	MaxFile   int64       // maximum size of a file, in bytes; 0: MaxFile
-	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0: MaxTotal
-	Images    ImagePolicy // where images in bodies are stored; "": ImagesAuto
-	MaxInline int         // maximum size of an image in a body, in bytes; 0: the default, MaxInline; negative: no images
+	MaxFile   int64       // maximum size of a file, in bytes; 0 means MaxFile
+	MaxTotal  int64       // maximum total size of a message's files, in bytes; 0 means MaxTotal
+	Images    ImagePolicy // where images in bodies are stored; empty means ImagesAuto
+	MaxInline int         // maximum size of an image in a body, in bytes; 0 means MaxInline, negative means no images
 	Roots     []string    // folders that files may be read from, in addition to the tree and the working tree
 	// CodePhoto converts a JPEG image to WebP with some loss. Its error says why the conversion failed. If CodePhoto is
 	// nil, photographs are kept unchanged.
@@ -57,7 +57,7 @@ func NewIntake(s Settings) *Intake {
 	return &Intake{s, make(chan struct{}, 2), make(chan struct{}, 1)}
 }
 
-// Request describes a message's attachments as the sender requests them.
+// Request describes the attachments that a sender requests for a message.
 type Request struct {
 	Names    []string // file names: absolute, or relative to a root
 	Files    []File   // additional files, in memory
@@ -66,7 +66,7 @@ type Request struct {
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree   // the project's tree
-	CodeBase string       // absolute path of the code base, or ""; its files are read only if it is the top of a working tree
+	CodeBase string       // absolute path of the code base, or empty; its files are read only if it is the top of a working tree
 	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
@@ -83,17 +83,17 @@ type Brought struct {
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // the linked worktree, or other second folder of the code base, that the sender works in; "" if none
-	within string // folder that the sender works in, relative to linked or to the code base; "" if none
+	linked string // the linked worktree, or other second folder of the code base, that the sender works in; empty if none
+	within string // folder that the sender works in, relative to linked or to the code base; empty if none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
 	files  []File
 	notes  []*refusal.Error
 }
 
-// Gather reads the files in a request and, if requested, the images in its body. It returns ErrNotFound, ErrTooLarge,
-// ErrInvalid, ErrUnavailable, and ErrConflict if the content of a file in the attachments folder does not match its
-// name.
+// Gather reads the files in a request and, if requested, the images in its body. It may return ErrNotFound,
+// ErrTooLarge, ErrInvalid, ErrUnavailable, or ErrConflict if the content of a file in the attachments folder does not
+// match its name.
 func (in *Intake) Gather(ctx context.Context, r Request) (*Brought, error) {
 	if n := len(r.Names) + len(r.Files); n > maxFiles {
 		return nil, refusal.Over(refusal.TooManyAttachments, refusal.Attachments, n, maxFiles)
@@ -184,8 +184,8 @@ func listedNames(list string) (names []string) {
 }
 
 // readNamed reads a file that a field of the request names. It looks up a relative name first in the folder in which
-// the sender works, and then in the roots, in order. base is the last element of the file's path. It returns
-// ErrNotFound, ErrTooLarge, ErrInvalid, and ErrConflict if the content of a file in the attachments folder does not
+// the sender works, and then in the roots, in order. base is the last element of the file's path. It may return
+// ErrNotFound, ErrTooLarge, ErrInvalid, or ErrConflict if the content of a file in the attachments folder does not
 // match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
@@ -209,7 +209,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	for _, root := range g.roots(filepath.IsAbs(at), other) {
 		rel := at
 		if filepath.IsAbs(at) {
-			rel, _ = filepath.Rel(root, at) // "" if at cannot be expressed relative to root
+			rel, _ = filepath.Rel(root, at) // rel is empty if at cannot be expressed relative to root
 		}
 		rel = filepath.ToSlash(filepath.Clean(rel))
 		inTree := root == g.r.Tree.Dir()

@@ -24,8 +24,8 @@ type Stored struct {
 }
 
 // Read reads the attachment with the given SHA-1 (in hex) from a project's tree. project is the project's name for
-// error messages. Read returns ErrNotFound, ErrTooLarge if the file is longer than limit bytes, and ErrConflict if the
-// file's content does not match its name.
+// error messages. Read returns ErrNotFound if there is no such attachment, ErrTooLarge if the file is longer than limit
+// bytes, or ErrConflict if the file's content does not match its name.
 func Read(t *tree.Tree, project, sum string, limit int64) (*Stored, error) {
 	path, err := Find(t, sum)
 	if err != nil {

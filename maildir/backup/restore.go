@@ -33,8 +33,8 @@ import (
 type How int
 
 const (
-	Replace How = iota // it replaces the original: it keeps the original's keys and shares the same projects
-	Copy               // it exists in addition to the original: it gets its own keys and shares nothing
+	Replace How = iota // the restored store replaces the original: it keeps the original's keys and shares the same projects
+	Copy               // the restored store exists beside the original: it gets its own keys and shares nothing
 )
 
 // ErrNotBackup means that a file is not a backup, or is an incomplete one.
@@ -53,7 +53,7 @@ type Restored struct {
 
 // Restore creates a store from a backup. The folder root must not exist. Restore works in a folder next to root and
 // renames it at the end, so root either does not exist afterwards or is complete. It returns ErrNotBackup, fs.ErrExist,
-// and any error from ctx, the reader or the file system.
+// or any error from ctx, the reader or the file system.
 func Restore(ctx context.Context, from io.Reader, root string, how How) (r Restored, err error) {
 	if _, err := os.Lstat(root); err == nil {
 		return r, &fs.PathError{Op: "restore", Path: root, Err: fs.ErrExist}
@@ -135,7 +135,8 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 	slices.Reverse(end.Removed) // files before their folders
 	for _, name := range end.Removed {
 		err := root.Remove(name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) { // its folder is now a file
+		// ENOTDIR means that its folder is now a file
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return h, err
 		}
 	}

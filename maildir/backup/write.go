@@ -155,7 +155,7 @@ func (w *archive) changes(ctx context.Context, tw *tar.Writer, dir string, befor
 	return w.folder(ctx, tw, objects, "", before, copied)
 }
 
-// folder is like changes, but it writes only the file or folder dir, and omits the folder skip.
+// folder is like changes, but writes only dir, which is a file or folder, and omits the folder skip.
 func (w *archive) folder(ctx context.Context, tw *tar.Writer, dir, skip string, before, copied map[string]stamp) error {
 	return filepath.WalkDir(filepath.Join(w.root, dir), func(full string, d fs.DirEntry, err error) error {
 		if err == nil {

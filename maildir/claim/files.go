@@ -185,7 +185,7 @@ func (c *Intent) Concerns(r *Row) bool {
 		}
 	}
 	if head == "" || head[0] == '.' || head[len(head)-1] == '/' || strings.Contains(head, "//") || strings.Contains(head, "/.") {
-		return true // the pattern may not be normalized, so it must be checked in full
+		return true // the pattern might not be normalized, so it must be checked in full
 	}
 	if !c.fold {
 		return c.heads[head]
@@ -212,9 +212,9 @@ type Blocked struct {
 }
 
 // Blocking returns the claims of other agents that block the change, earliest first. These are live exclusive claims
-// that cover one of its paths. If the agent itself has an earlier live exclusive claim on a path, later claims do not
-// block changes to that path. Only a user can have written such a later claim, because the server does not grant a
-// claim that conflicts with an existing one. See docs/reference/tree.md, "A claim".
+// that cover one of the change's paths. If the agent itself has an earlier live exclusive claim on a path, later claims
+// do not block changes to that path. Only a user can have written such a later claim, because the server does not grant
+// a claim that conflicts with an existing one. See docs/reference/tree.md, "A claim".
 func (c *Intent) Blocking(claims []Row) []Blocked {
 	var out, mine []Blocked
 	for _, r := range claims {

@@ -30,7 +30,7 @@ type Leases struct {
 	loaded bool
 	now    int64                  // time of the current Look, in µs since 1970
 	fold   bool                   // whether the current Look ignores case
-	isFile func(path string) bool // whether the code repository is known to have a file at a path
+	isFile func(path string) bool // reports whether the code repository is known to have a file at path
 
 	changing sync.Mutex
 	changed  map[string]bool // claim files that have changed since the last Look
@@ -39,7 +39,7 @@ type Leases struct {
 // slot contains the fields of a claim that every Look reads, so that they are adjacent in memory. Following a pointer
 // for each of ten thousand claims would take longer than the rest of the Look.
 type slot struct {
-	until     int64 // in the unit of Leases.now; 0 for a released claim
+	until     int64 // expiry, in the same unit as Leases.now; 0 for a released claim
 	agent     int32
 	exclusive bool
 	pattern   *glob.Pattern // nil if not compiled yet
@@ -58,7 +58,7 @@ type Source interface {
 type View struct {
 	Now    time.Time
 	Fold   bool                   // ignore case
-	IsFile func(path string) bool // whether the code repository is known to have a file at a path
+	IsFile func(path string) bool // reports whether the code repository is known to have a file at path
 }
 
 // NewLeases returns Leases without claims. The first Look reads all claims.
@@ -66,8 +66,8 @@ func NewLeases() *Leases {
 	return &Leases{byPath: map[string]*Row{}, agents: map[string]int32{}, changed: map[string]bool{}}
 }
 
-// LeasesOf returns Leases for a caller that already has all the claims. On the result, the caller may call only
-// Conflicts, Grants and Put. These calls need no Look.
+// LeasesOf returns Leases for a caller that already has all the claims. The caller may call only Conflicts, Grants and
+// Put on the result. These calls need no Look.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true
@@ -213,8 +213,8 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether any path can match both of two overlapping patterns. It returns false only if p has no
-// wildcards, the code repository has a file at p's path, and q does not cover that path.
+// below reports whether p and q, which overlap, also overlap given the files in the code repository. It returns false
+// if p has no wildcards, the repository has a file at p's path, and q does not cover that path.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

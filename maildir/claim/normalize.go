@@ -15,13 +15,13 @@ import (
 
 // Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless its first
 // elements exist only at the top. Normalizer accepts several patterns in one text, paths in the style of another
-// system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as a
-// pattern. See docs/reference/guard.md, "Making a claim".
+// operating system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as
+// a pattern. See docs/reference/guard.md, "Making a claim".
 type Normalizer struct {
-	Top      string  // absolute path of the code base; "" if the project has none
-	Home     string  // the home folder, for ~; "" if unknown
+	Top      string  // absolute path of the code base; empty if the project has none
+	Home     string  // the home folder, for ~; empty if unknown
 	CodeBase         // reports which files and folders exist
-	Below    string  // folder below the top that the caller gave as the project; "" for the top
+	Below    string  // folder below the top that the caller gave as the project; empty for the top
 	Moved    []Moved // texts that were resolved relative to the top, although Below is set
 }
 
@@ -37,11 +37,11 @@ type CodeBase interface {
 // From specifies where a Normalizer's caller works.
 type From struct {
 	Folder  string // see Normalizer.Below
-	WorkDir string // absolute folder that the caller works in; it determines the worktree; "" if unknown
+	WorkDir string // absolute folder that the caller works in; it determines the worktree; empty if unknown
 }
 
-// Moved records a text that does not exist in the folder that the caller gave as the project, but does exist relative
-// to the top. Path is relative to the top.
+// Moved records that Text does not exist in the folder that the caller gave as the project, but does exist relative to
+// the top. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
 // Patterns converts texts into patterns. The patterns are cleaned, in the order of the texts, and without duplicates.
@@ -171,7 +171,7 @@ func (m *Normalizer) literal(p string) string {
 		return ""
 	}
 	p = path.Clean(p)
-	if rel, ok := m.Relative(m.Top + "/" + p); ok { // a different path if p is in a linked worktree
+	if rel, ok := m.Relative(m.Top + "/" + p); ok { // rel differs from p if p is in a linked worktree
 		p = rel
 	}
 	return quote(p)
@@ -193,7 +193,7 @@ func (m *Normalizer) pattern(p string) string {
 }
 
 // relative converts a file URL, an absolute path, or a path that begins with ~ into a path relative to the top. In any
-// other path, it only replaces the separators of another system, and isAbsolute is false.
+// other path, it only replaces another operating system's separators, and isAbsolute is false.
 func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why string) {
 	if at := fileURL().FindString(p); at != "" {
 		p = p[len(at)-1:]
@@ -357,11 +357,12 @@ var (
 	otherURL    = lazy.Regexp(`^[A-Za-z][A-Za-z0-9+.-]+://`)
 	variable    = lazy.Regexp(`^\$(\w+|\{[^}]*\}|\([^)]*\))(/|$)`)
 	object      = lazy.Regexp(`^\{\s*(\}$|["'][^"']*["']\s*:)`)
-	line        = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`) // as editors, compilers and forges write it
+	// a line number, as written by editors, compilers and forges
+	line = lazy.Regexp(`(:\d+(:\d+|-\d+)?:?|#L\d+(C\d+)?(-L?\d+(C\d+)?)?)$`)
 )
 
-// quoted lists the characters that a \ escapes. Before any other character, a \ is treated as a path separator of
-// another system.
+// quoted lists the characters that a \ escapes. Before any other character, a \ is treated as another operating
+// system's path separator.
 const quoted = `[]{}?,;|!^- `
 
 // isWindows reports whether p contains a \ that does not escape anything.

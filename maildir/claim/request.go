@@ -47,10 +47,10 @@ type Result struct {
 	More      int        // number of conflicts not listed
 	Expires   time.Time  // when the granted claims expire; zero if none
 
-	Alone   string         // why the claims apply only on this machine; "" if they apply on all machines that share the mail
+	Alone   string         // why the claims apply only on this machine; empty if they apply on all machines that share the mail
 	Renewed bool           // all granted claims are renewals
 	Moved   []Moved        // see Normalizer
-	Matches map[string]int // number of files that Git tracks, by pattern; omits a pattern that took too long to count
+	Matches map[string]int // number of files tracked by Git, by pattern; a pattern that took too long to count is omitted
 }
 
 // Unmatched lists the granted patterns that do not cover any file tracked by Git.

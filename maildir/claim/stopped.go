@@ -17,7 +17,7 @@ import (
 // format.StoppedDir. Both the server and the guard write these files, so the guard works without a server.
 type Stopped struct {
 	At    time.Time `json:"at"`
-	Agent string    `json:"agent"` // "" if unknown
+	Agent string    `json:"agent"` // empty if unknown
 	Doing string    `json:"doing"` // DoingClaim, or the stopped action: "commit", "merge", "push", "edit"
 	File  string    `json:"file"`  // the claim's file in the tree
 	Paths []string  `json:"paths"` // the first maxStoppers paths or patterns that the claim covers

@@ -22,7 +22,7 @@ type Entry struct {
 	format.Lease
 	Until   time.Time // expiry, by the monotonic clock
 	Expires time.Time // expiry, according to the claim's file on this machine
-	Blob    string    // Git's hash of the content; "": not written yet
+	Blob    string    // Git's hash of the content; empty if not written yet
 }
 
 // Row returns the claim as it appears in the file at path on this machine.
@@ -66,7 +66,7 @@ type Round struct {
 // Next is the next version of the list, with the resulting changes on this machine.
 type Next struct {
 	List    map[string]*Entry
-	Lost    map[string]claim.Row // the claims that conflict with this machine's files, by the path of the file
+	Lost    map[string]claim.Row // the claims that conflict with this machine's files, by file path
 	Granted []claim.Row          // granted to the requesting agent, but not written yet
 
 	round *Round
@@ -164,7 +164,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	f, here := r.files()[path]
 	same := here && f.Created.Equal(e.Created)
 	switch {
-	// The mark may have been written when the list did not contain the claim.
+	// The release mark may have been written while the claim was not in the list.
 	case same && f.Released && (r.hasFollowed(path, e) || e.Machine == r.Machine && r.Base[path] == nil):
 		return true
 	case e.Machine != r.Machine:
@@ -175,7 +175,7 @@ func (r *Round) givenBack(path string, e *Entry, removed bool) bool {
 	return removed && r.hasFollowed(path, e) && r.Removed[path]
 }
 
-// decide prepares a decision that starts with the list in n.
+// decide returns a decision that starts from the list in n.
 func (r *Round) decide(n *Next) *decision {
 	d := &decision{Next: n, namesakes: map[string]bool{}}
 	var rows []claim.Row

@@ -14,7 +14,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// In these tests, this machine's key has the id "here". Its monotonic clock shows now, and its wall clock shows at.
+// In these tests, this machine's key has the id "here". The machine's monotonic clock shows now, and its wall clock
+// shows at.
 var (
 	now  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at   = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)

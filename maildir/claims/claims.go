@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// These are limits for claims. See docs/reference/guard.md, "Making a claim".
+// Limits for claims. See docs/reference/guard.md, "Making a claim".
 const (
 	defaultTTL = time.Hour
 	MinTTL     = time.Minute
@@ -50,7 +50,7 @@ type Claims struct {
 // New returns the claims of a project.
 func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.NewLeases()} }
 
-// Changed records that a claim's file or its mark has changed.
+// Changed records that a claim's file or its release mark has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
 // Grant creates or renews claims on this machine for a request that has passed Check: see maildir.Box.Claim.
@@ -147,7 +147,7 @@ func checkCount(patterns []string) error {
 }
 
 // Normalize calls f with a Normalizer for the project's code base and the caller's folder. It returns any error from f,
-// and ErrUnavailable.
+// or ErrUnavailable if the code base cannot be read.
 func (cs *Claims) Normalize(from claim.From, f func(m *claim.Normalizer) error) error {
 	places, err := cs.mail.Store.Places()
 	if err != nil {
@@ -252,12 +252,12 @@ func (cs *Claims) Covering(ctx context.Context, paths []string) ([]claim.Blocked
 	if err != nil {
 		return nil, err
 	}
-	const anyone = "" // so the claims of all agents block the change
+	const anyone = "" // not an agent, so the claims of all agents block the change
 	return claim.NewIntent(anyone, paths, fold, cs.mail.Store.Now()).Blocking(live), nil
 }
 
-// Select lists the claims that pass accepts, in the same order as List. The argument live of pass says whether the
-// claim is live.
+// Select lists the claims that pass accepts, in the same order as List. pass receives each claim, and whether it is
+// live.
 func (cs *Claims) Select(ctx context.Context, pass func(c *claim.Row, live bool) bool) (rows []claim.Row, err error) {
 	err = cs.Look(ctx, func(l *claim.Leases) error {
 		rows = l.Select(pass)
@@ -301,7 +301,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 		}
 		for i := range old {
 			c, before := &old[i], len(tx.Writes)
-			if cs.Elsewhere.IsListed(c.Path) { // expiry in the list does not depend on this clock
+			if cs.Elsewhere.IsListed(c.Path) { // the list's expiry times do not depend on this machine's clock
 				continue
 			}
 			if before >= 2*writer.MaxGroup {
@@ -311,7 +311,7 @@ func (cs *Claims) Sweep() *writer.Tx {
 				tx.Writes = nil
 				return nil // keep the file: a file that cannot be committed must not be removed
 			}
-			if !cs.stands(c) { // publish detects changes after this check
+			if !cs.stands(c) { // Group.publish detects changes after this check
 				tx.Writes = tx.Writes[:before]
 			}
 		}
@@ -370,8 +370,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder that its claim is not valid. It sends one notice for each claim and value of how. It
-// returns any error from the writer.
+// NotifyLost notifies the holder that its claim is not valid. It sends at most one notice for each combination of claim
+// and how. It returns any error from the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

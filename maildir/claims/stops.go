@@ -9,10 +9,10 @@ import (
 	"mailtree/maildir/claim"
 )
 
-// Stop records that claims blocked an agent's work at a certain moment. It lists only the claims that are still live.
+// Stop records that claims blocked an agent's work at a certain time. It lists only the claims that are still live.
 type Stop struct {
 	Project string          `json:"project,omitempty"` // the project's slug; set only in a list of all projects
-	Agent   string          `json:"agent"`             // "" if unknown
+	Agent   string          `json:"agent"`             // empty if unknown
 	Doing   string          `json:"doing"`             // as in claim.Stopped
 	At      time.Time       `json:"at"`
 	By      []claim.Blocked `json:"by"`
@@ -32,7 +32,7 @@ func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	}
 	now := cs.mail.Store.Now()
 	for _, n := range noted {
-		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // not a newer claim
+		holds := func(c claim.Row) bool { return c.Path == n.File && !c.Created.After(n.At) } // not a newer claim in the same file
 		i := slices.IndexFunc(live, holds)
 		if i < 0 || now.Sub(n.At) >= claim.StoppedFor {
 			continue

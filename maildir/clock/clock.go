@@ -67,7 +67,7 @@ func (c *Clock) Stamp() (id string, created time.Time, err error) {
 // idForm matches the ids that Stamp creates.
 var idForm = lazy.Regexp(`msg_[0-9]{8}_[0-9a-f]{16}`)
 
-// FindID finds the id in a text such as a link, a path, "#ID" or an id in upper case. It returns "" if the text
+// FindID finds the id in text, which may be a link, a path, "#ID" or an id in upper case. It returns "" if text
 // contains no id.
 func FindID(text string) string { return idForm().FindString(strings.ToLower(text)) }
 

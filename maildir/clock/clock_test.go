@@ -10,7 +10,7 @@ import (
 )
 
 // TestStamp checks that ids and times strictly increase, even if the clock stops or is set back a little. If the clock
-// is set back further, both must follow it and increase from there. No id may ever repeat.
+// is set back further, ids and times must follow it and increase from there. No id may ever repeat.
 func TestStamp(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 23, 59, 59, 999_000_000, time.UTC)

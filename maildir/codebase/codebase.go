@@ -143,8 +143,8 @@ func (c *Codebase) NoteMissing(key string) string {
 }
 
 // Relatives returns the names of two other projects whose repositories have the same first commit as this project's
-// repository. The project fork has a repository with a different remote. The folder of the project moved no longer
-// exists. Each name is "" if there is no such project. Relatives reads the map of folders and does not run Git.
+// repository: fork, whose repository has a different remote, and moved, whose folder no longer exists. A name is empty
+// if there is no such project. Relatives reads the map of folders and does not run Git.
 func (c *Codebase) Relatives() (fork, moved string) {
 	for _, r := range c.all.relatives(c.mail) {
 		if name := r.mail.Name(); r.gone {

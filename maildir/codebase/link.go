@@ -21,14 +21,14 @@ type Link struct {
 	Folder   string // the top of the folder's working tree, or the folder itself if it is not in one
 	Slug     string // slug of the project
 	HumanKey string // the project's own folder
-	Moved    string // the project's former folder, which no longer exists; "" if the new folder was only added
-	Hidden   string // name of the folder's own project, which the folder no longer identifies; "" if it had none
+	Moved    string // the project's former folder, which no longer exists; empty if the new folder was only added
+	Hidden   string // name of the folder's own project, which the folder no longer identifies; empty if it had none
 }
 
 // Link maps a folder to a project, so that both this folder and the project's own folder identify the project. If the
 // project's own folder no longer exists, the linked folder replaces it, unless the linked folder has its own project.
-// If name is "", the project is found by the first commit of the folder's repository. Link returns ErrNotFound and
-// ErrInvalid for the project or the folder, ErrConflict if several projects match or the folder is already linked, and
+// If name is "", the project is found by the first commit of the folder's repository. Link may return ErrNotFound or
+// ErrInvalid for the project or the folder, ErrConflict if several projects match or the folder is already linked, or
 // ErrUnavailable.
 func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	folder, err := s.linkable(dir)
@@ -62,7 +62,7 @@ func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 }
 
 // Unlink removes all lines about a folder from the map of folders, whether a user or the program added them. It returns
-// ErrNotFound if there are no such lines, and ErrUnavailable.
+// ErrNotFound if there are no such lines, or ErrUnavailable if the map cannot be used.
 func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	if folder, err = Top(dir); err != nil {
 		return "", err
@@ -114,11 +114,11 @@ func (s *Codebases) linkable(dir string) (string, error) {
 	return folder, nil
 }
 
-// target returns the project to link a folder to. If a name is given, that is the project with that slug or path, or
-// the only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit
-// as the folder's. target first looks for a project whose folder no longer exists, then for a project with another
-// clone of the same repository, and then for a project whose repository has a different remote. It returns ErrNotFound,
-// and ErrConflict if several projects match.
+// target returns the project to link a folder to. If a name is given, it is the project with that slug or path, or the
+// only project whose path ends with the name. Otherwise, it is a project whose repository has the same first commit as
+// the folder's. target first looks for a project whose folder no longer exists, then for a project with another clone
+// of the same repository, and then for a project whose repository has a different remote. It returns ErrNotFound if no
+// project matches, and ErrConflict if several projects match.
 func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail, error) {
 	if name != "" {
 		return s.called(ctx, name)

@@ -137,7 +137,7 @@ func (c *Mail) AddSeen(a *index.AgentRow) {
 	seen := c.seen[a.Name]
 	c.mu.Unlock()
 	var last time.Time
-	if seen != nil { // the file's time may be older
+	if seen != nil { // the time in the file may be older
 		last = seen.last
 	} else if st, err := c.Tree.Stat(format.SeenDir + "/" + a.Name); err == nil {
 		last = time.Unix(0, st.MTime)

@@ -36,21 +36,21 @@ type Config struct {
 	// projects cannot join mail from other machines.
 	Clone func(ctx context.Context, dir, url string) error
 
-	MaxFile      int64                           // maximum size of a message file in bytes; 0: tree.MaxFile
-	MaxFanout    int64                           // maximum of file size × recipients, in bytes; 0: sending.MaxFanout
-	MaxProjects  int                             // maximum number of projects; 0: maildir.MaxProjects
-	Files        int                             // maximum number of file descriptors for operations; 0: 512
-	MailboxDepth int                             // maximum number of unread messages; 0: sending.MailboxDepth
-	Format       int                             // highest format of projects; 0: projectformat.Highest
+	MaxFile      int64                           // maximum size of a message file in bytes; 0 means tree.MaxFile
+	MaxFanout    int64                           // maximum of file size × recipients, in bytes; 0 means sending.MaxFanout
+	MaxProjects  int                             // maximum number of projects; 0 means maildir.MaxProjects
+	Files        int                             // maximum number of file descriptors for operations; 0 means 512
+	MailboxDepth int                             // maximum number of unread messages in a mailbox; 0 means sending.MailboxDepth
+	Format       int                             // highest project format to use; 0 means projectformat.Highest
 	Scope        storedir.Scope                  // determines the project of a path inside a Git working tree
 	Attachments  attachment.Settings             // limits and settings of attachments
-	Domains      address.Domains                 // domains of the mailboxes' addresses; none: mailtree.local
+	Domains      address.Domains                 // domains of the mailbox addresses; empty means mailtree.local
 	Outside      Outside                         // which mail may be sent to other domains
-	User         func() int                      // returns the store's user's uid; nil: the process's effective uid
-	Patience     time.Duration                   // how long a caller of an operation waits for the disk; 0: 30 s
-	SyncInterval time.Duration                   // time between polls; 0: peers.SyncInterval; negative: no polling
+	User         func() int                      // returns the uid of the store's user; nil means the process's effective uid
+	Patience     time.Duration                   // how long a caller of an operation waits for the disk; 0 means 30 s
+	SyncInterval time.Duration                   // time between polls; 0 means peers.SyncInterval, negative means no polling
 	ClaimAlone   bool                            // grant local claims while other machines are unreachable
-	GoneLook     time.Duration                   // time between checks for clients that have ended; 0: a minute
+	GoneLook     time.Duration                   // time between checks for clients that have exited; 0 means one minute
 	Progress     func(project string, files int) // called during the first reconcile; may be nil
 	// Refine runs the command that the user has configured to summarize a thread's text. If there is no summary, the
 	// error gives the reason. Refine is nil if no command is configured.
@@ -59,18 +59,18 @@ type Config struct {
 	// op has no paths, the operation had nothing to do. Observe may be nil.
 	Observe func(op writer.Op, took time.Duration, err error)
 
-	Now       func() time.Time     // nil: time.Now
-	Monotonic func() time.Time     // monotonic clock for other machines' leases and for saved files; nil: time.Now
-	Rand      io.Reader            // nil: crypto/rand
-	Log       *slog.Logger         // nil: discarded
+	Now       func() time.Time     // nil means time.Now
+	Monotonic func() time.Time     // monotonic clock for other machines' leases and for saved files; nil means time.Now
+	Rand      io.Reader            // nil means crypto/rand
+	Log       *slog.Logger         // nil discards the log
 	Step      func(name string)    // for fault tests: called by the writer around each possible crash point; may be nil
 	Fail      func(p string) error // for fault tests: the value of Tree.Fail for every tree
 }
 
 // Outside configures mail to other domains. The zero value allows no such mail.
 type Outside struct {
-	Allow []string // domains in lower case; "*": all
-	Rate  int      // emails that a mailbox may send in an hour; 0: post.OutsideRate
+	Allow []string // domains in lower case; "*" means all
+	Rate  int      // emails that a mailbox may send in an hour; 0 means post.OutsideRate
 	// Queued is called with the queued items once they are durable and indexed. It must not block. Queued may be nil.
 	Queued func(items []outgoing.Item)
 }

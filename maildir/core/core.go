@@ -35,15 +35,15 @@ type Mail struct {
 
 	mu          sync.Mutex
 	agents      map[string]bool // names known to exist
-	left        uint64          // number of times that names have been removed from agents
+	left        uint64          // how many times names have been removed from agents
 	seen        map[string]*lastSeen
 	seenChanged chan struct{} // wakes KeepNotes
 	told        chan struct{} // wakes KeepNotes when an agent has received a notice
 }
 
 // Open opens the tree of a project and recovers it. It calls reports once, to get the object that the keeper reports
-// to. It returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, and machine
-// faults. If Open returns an error from Refuse, it has changed nothing.
+// to. It returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, or a machine
+// fault. If Open returns an error from Refuse, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -107,7 +107,7 @@ func (c *Mail) Gone() <-chan struct{} { return c.removed }
 func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
 // Act writes an agent's operation. It returns ErrConflict if the agent belongs to another machine, unless the caller is
-// a user. It returns ErrNotFound if the project is removed in the meantime, and any error from Refused or the writer.
+// a user. It returns ErrNotFound if the project is removed in the meantime, or any error from Refused or the writer.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
 // actAs is like Act, but for an operation whose agent is not known until its plan sets it.

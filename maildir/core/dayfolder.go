@@ -23,7 +23,7 @@ type dayFolders struct {
 
 // dayFolder is a mailbox's newest folder for a given day.
 type dayFolder struct {
-	part  int // number of the subfolder; 0: the folder of the day itself
+	part  int // number of the subfolder; 0 means the day's folder itself
 	files int
 }
 

@@ -78,7 +78,7 @@ func (f *feed) Any() <-chan struct{} {
 	return f.all
 }
 
-// Agent returns a channel that is closed at the next change below that agent's folder or to an existing message.
+// Agent returns a channel that is closed at the next change in the agent's folder or to an existing message.
 func (f *feed) Agent(slug, name string) <-chan struct{} {
 	f.mu.Lock()
 	defer f.mu.Unlock()

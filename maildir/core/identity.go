@@ -14,8 +14,8 @@ import (
 
 // identity contains the facts about a project from project.json and shared.json.
 type identity struct {
-	own    string    // the path in project.json; "" if there is none
-	key    string    // the path of the code base on this machine; "" if neither file contains one
+	own    string    // the path in project.json; empty if there is none
+	key    string    // the path of the code base on this machine; empty if neither file contains one
 	made   time.Time // when the project was created; zero if project.json contains no time
 	shared bool      // the mail is shared with other machines
 	refuse error     // the reason why the server must not use the project, or nil: see projectformat.Refuse
@@ -42,8 +42,8 @@ func (c *Mail) Refused() error { return c.is.Load().refuse }
 // IsShared reports whether the project's mail is shared with other machines.
 func (c *Mail) IsShared() bool { return c.is.Load().shared }
 
-// Reread rereads project.json and shared.json, and reports whether the result of any of the methods above has
-// changed. If there is a machine fault, Reread returns it and changes nothing. Only one call may run at a time.
+// Reread rereads project.json and shared.json, and reports whether the project's identity has changed. If there is a
+// machine fault, Reread returns it and changes nothing. Only one call may run at a time.
 func (c *Mail) Reread() (changed bool, err error) {
 	is, err := c.Store.readIdentity(c.Slug, c.Tree, c.Keeper.Log)
 	if err != nil {

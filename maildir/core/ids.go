@@ -91,7 +91,7 @@ func (c *Mail) HeadNamed(ctx context.Context, field refusal.Field, id string) (*
 }
 
 // Foreign returns the message with the given Message-ID, without the body. The Message-ID may be from this store's
-// domain or from another one. It returns nil if the project has no such message.
+// domain or from another one. Foreign returns nil if the project has no such message.
 func (c *Mail) Foreign(ctx context.Context, messageID string) (*index.MessageRow, error) {
 	if id := c.Store.Domains.IDNamed(messageID); id != messageID {
 		return c.Store.Index.Message(ctx, c.Slug, id, index.WithoutBody, nil)

@@ -45,7 +45,7 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	}
 	read := mark{format.ReadMark(d.CopyPath), d.Read}
 	acked, archived := mark{format.AckMark(d.CopyPath), d.Acked}, mark{format.ArchivedMark(d.CopyPath), d.Archived}
-	switch { // either of these marks also means that the delivery is read
+	switch { // an acknowledged or archived delivery also counts as read
 	case acked.there:
 		read = acked
 	case archived.there:

@@ -158,7 +158,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise, there is enough room even for a full group
+		if slug == c.Slug && unread+writer.MaxGroup >= most { // below that limit, there is enough room even for a full group
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {

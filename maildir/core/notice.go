@@ -16,9 +16,9 @@ type Notice struct {
 	About    string // the idempotency key, so that Postmaster reports each matter only once
 	Subject  string
 	Body     string
-	Thread   string   // "": a new thread
+	Thread   string   // empty starts a new thread
 	Resolved []string // ids of Postmaster's earlier messages that this notice replaces; they are marked as read
-	Answers  string   // id of the message that the notice is about; "": none
+	Answers  string   // id of the message that the notice is about; empty if there is none
 
 	Boundless bool // the notice does not count toward MostNotices
 }
@@ -49,7 +49,7 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 func (c *noticeCount) giveBack(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote[agent] > 0 { // zero if another hour has begun
+	if c.wrote[agent] > 0 { // the count is zero if another hour has begun
 		c.wrote[agent]--
 	}
 }

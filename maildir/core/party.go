@@ -15,7 +15,7 @@ import (
 // an email address.
 type Party struct {
 	Name    string // the agent's name, or the whole email address
-	Project string // for an agent of another project: the part after the @, which is a slug in files; otherwise ""
+	Project string // for an agent of another project, the part after the @ (a slug in files); otherwise empty
 	Email   bool
 }
 
@@ -46,7 +46,8 @@ func (s *Store) PartyOf(party string) Party {
 	return Party{Name: party[:at], Project: in}
 }
 
-// IsElsewhere reports whether name is an email address at another domain, and not at this machine or an IP address.
+// IsElsewhere reports whether name is an email address at another domain. An address at this machine or at an IP
+// address does not count.
 func (s *Store) IsElsewhere(name string) bool {
 	a, err := format.ParseAddress(name)
 	return err == nil && s.PartyOf(name).Email && !s.Domains.Has(a.Domain) && !a.OnThisMachine()

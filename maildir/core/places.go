@@ -16,8 +16,8 @@ func (s *Store) Resolver() *storedir.Resolver {
 	return &storedir.Resolver{Root: s.Root, Scope: s.Scope, Names: s.ProjectNames, Folders: s.Folders.Load}
 }
 
-// ProjectNames returns the names of all projects, including projects that could not be opened. Without these, a call
-// could create a second project for the same path.
+// ProjectNames returns the names of all projects, including projects that could not be opened. Without those projects,
+// a call could create a second project for the same path.
 func (s *Store) ProjectNames() (all []storedir.ProjectName, err error) {
 	for _, c := range s.Projects.Mails() {
 		all = append(all, storedir.ProjectName{Slug: c.Slug, HumanKey: c.HumanKey(), Created: c.Created()})
@@ -42,7 +42,7 @@ const placesFresh = 5 * time.Second
 type places struct {
 	mu    sync.Mutex
 	all   repo.Folders
-	of    *folders.Map // the map of folders that all was computed from
+	of    *folders.Map // the map of folders from which all was computed
 	until time.Time
 }
 

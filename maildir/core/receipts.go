@@ -48,8 +48,8 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 // message id.
 type Holders map[string]map[string][]index.Receipt
 
-// HoldersOf returns the receipts for the copies of messages in this project and in the other projects that the
-// recipients in to, cc and more belong to.
+// HoldersOf returns the receipts for all copies of the given messages, in this project and in the projects of the
+// recipients in to, cc and more.
 func (c *Mail) HoldersOf(ctx context.Context, more []string, all ...*index.MessageRow) (Holders, error) {
 	ids := map[string][]string{} // by project
 	add := func(slug, id string) {
@@ -86,7 +86,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool)
 	m.Receipts = []index.Receipt{}
 	here := holders[c.Slug][m.ID]
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // other recipients of mail from outside are unknown
+		if !IsAgent(name) && m.Door == format.DoorGateway { // it is unknown whether other recipients of an incoming email received it
 			return
 		}
 		if !IsAgent(name) {

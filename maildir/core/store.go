@@ -83,7 +83,7 @@ func NewStore(ctx context.Context, cfg Config, projects OpenProjects) *Store {
 // IsStopping reports whether Stop or Close was called.
 func (s *Store) IsStopping() bool { return s.Stopping.Err() != nil }
 
-// Stop records the time by which the program must end, for TimeLeft and StopsBy, and cancels the context Stopping.
+// Stop records the time by which the server must exit, for TimeLeft and StopsBy, and cancels the context Stopping.
 func (s *Store) Stop(at time.Time) {
 	s.stopMu.Lock()
 	s.stopBy = at
@@ -115,8 +115,9 @@ func (s *Store) IsGone(slug string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Problems returns up to most invalid files of the project with the given slug, or of all projects if slug is "". If the
-// server refused to send a file, the problem has the reason that Postmaster told the file's author.
+// Problems returns the invalid files of the project with the given slug, or of all projects if slug is empty. The
+// parameter most limits their number. If the server refused to send a file, the problem has the reason that Postmaster
+// gave to the file's author.
 func (s *Store) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	all, err := s.Index.Problems(ctx, slug, most)
 	if err != nil {
@@ -151,8 +152,8 @@ const NoOwner = -1
 // Owns reports whether the caller may use mailboxes that belong to the OS user with the uid owner.
 func (by Caller) Owns(owner int) bool { return by.Root || by.UID >= 0 && by.UID == owner }
 
-// projectsWith returns the names, for use in a sentence, of the first projects that have the given agent, thread or
-// message.
+// projectsWith returns the names of at most MaxListed open projects that have the given agent, thread or message, for
+// use in a sentence.
 func (s *Store) projectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	slugs, err := s.Index.ProjectsWith(ctx, what, name)
 	var names []string

@@ -59,8 +59,8 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 
 // Trust levels of a message in an inbox.
 const (
-	Trusted   = "true"  // sealed here for that inbox, and the sender is authenticated here or trusted
-	Untrusted = "false" // written or changed by hand, pulled, not sent to that inbox, or from another domain
+	Trusted   = "true"  // sealed by this server for this inbox; the sender is authenticated here or trusted
+	Untrusted = "false" // written or changed by hand, pulled by Git, not sent to this inbox, or from another domain
 	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )
 

@@ -162,9 +162,8 @@ func (c *Carrier) failed(id string, err error) {
 // presence is a function that reports whether the tree of the sender's project contains an item's message.
 type presence func(ctx context.Context, from *core.Mail, i *Item) (bool, error)
 
-// carry writes or removes a message's copies in another project, so that this project agrees with the sender's tree,
-// and then removes the item. The caller must have reserved the message with hold. If carry returns an error, the item
-// remains.
+// carry writes or removes a message's copies in another project, so that they agree with the sender's tree, and then
+// removes the item. The caller must have reserved the message with hold. If carry returns an error, the item remains.
 func (c *Carrier) carry(ctx context.Context, from *core.Mail, id, to string, has presence) error {
 	f := c.itemsOf(from.Slug)
 	i, err := f.loadItem(name(id, to))

@@ -24,7 +24,7 @@ func messageFact(id string) string { return "message " + id }
 
 // deliver writes an item's copies into the tree of another project in one operation: the canonical file, the inbox
 // copies and the attachments. It writes nothing if that project already has the message. A recipient that is no longer
-// an agent gets no copy, and the sender gets a notice. deliver returns the writer's errors, and errors from reading the
+// an agent gets no copy, and the sender gets a notice. deliver returns the writer's errors, or errors from reading the
 // sender's attachments.
 func (c *Carrier) deliver(ctx context.Context, from, to *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))

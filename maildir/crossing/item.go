@@ -125,12 +125,12 @@ func (f *folder) tidy() error {
 	return tree.IgnoreGone(err)
 }
 
-// Waiting summarizes the messages in one project that wait to reach another project.
+// Waiting summarizes the messages in one project that are waiting to reach another project.
 type Waiting struct {
 	From     string    `json:"from"`     // slug of the sender's project
 	To       string    `json:"to"`       // slug of the other project
 	Messages int       `json:"messages"` // number of messages
-	Since    time.Time `json:"since"`    // when the oldest of them was sent
+	Since    time.Time `json:"since"`    // when the oldest waiting message was sent
 }
 
 // WaitingIn summarizes the waiting messages in the given projects of the store at root, for each pair of projects. It
@@ -144,7 +144,7 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 		for _, file := range names {
 			_, to, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-") // a server's ids contain no dash
 			fi, ferr := os.Lstat(filepath.Join(f.dir, file))
-			if ferr != nil { // delivered in the meantime
+			if ferr != nil { // the message was delivered in the meantime
 				continue
 			}
 			w := by[to]

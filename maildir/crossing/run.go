@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// These are the shortest and the longest pause between two attempts to carry the waiting messages.
+// The shortest and longest pauses between two attempts to carry the waiting messages.
 const (
 	firstRest = time.Second
 	mostRest  = 2 * time.Minute
@@ -96,5 +96,5 @@ func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file st
 	return i.To, c.carry(ctx, from, i.Message, i.To, c.hasFor)
 }
 
-// errLater means that this round skips an item.
+// errLater means that the current round skips the item.
 var errLater = errors.New("the server tries it later")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Together is the longest time between two agents' edits of the same file for which the agents get a Meeting.
+// Together is the maximum time between two agents' edits of the same file for the edits to cause a Meeting.
 const Together = 10 * time.Minute
 
 // maxFiles is the maximum number of files with recent edits that are remembered for a project. maxMeetings is the
@@ -65,8 +65,8 @@ type at struct {
 	met  map[string]bool
 }
 
-// New returns an empty Edits. The Edits gets the time from now, and calls changed when an agent begins to edit a
-// different file.
+// New returns an empty Edits. It gets the time from now, and calls changed when an agent begins to edit a different
+// file.
 func New(now func() time.Time, changed func()) *Edits {
 	return &Edits{now: now, changed: changed, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
 }

@@ -90,9 +90,9 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-// TestRecent checks that Recent lists only edits of the last ten minutes, and each pair of agent and path once. The
-// function changed must be called when an agent begins to edit a different file, but not for more edits of the same
-// file.
+// TestRecent checks that Recent lists only edits of the last ten minutes, and lists each pair of agent and path only
+// once. It also checks that changed is called when an agent begins to edit a different file, but not for further edits
+// of the same file.
 func TestRecent(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	now, changes := start, 0

@@ -17,7 +17,7 @@ import (
 // Kind says why a folder identifies a project.
 type Kind string
 
-// These are the kinds of lines about folders.
+// Kinds of lines about folders.
 const (
 	Link     Kind = "link"     // a user linked the folder
 	Clone    Kind = "clone"    // the folder was found to be another clone of the project's repository
@@ -39,7 +39,7 @@ type Map struct {
 	Kept         []string // comments and unreadable lines: they are preserved but have no effect
 }
 
-// FileName is the name of the file in the store.
+// FileName is the name of the map's file in the store.
 const FileName = "folders"
 
 // maxFile is the maximum size of the file in bytes. maxNoted is the maximum number of lines of each kind that the
@@ -69,7 +69,7 @@ func Open(root string) *File {
 	})
 }
 
-// parse reads the file. Each line is parsed separately, so an invalid line does not affect the others.
+// parse reads the file. Each line is parsed separately, so an invalid line does not affect other lines.
 func parse(data []byte) *Map {
 	m := &Map{}
 	for text := range strings.Lines(string(data)) {

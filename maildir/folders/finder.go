@@ -33,7 +33,7 @@ type Found struct {
 type Finder struct {
 	File     *File
 	Now      func() time.Time
-	Patience time.Duration // 0 means the variable Patience
+	Patience time.Duration // 0 means the package variable Patience
 }
 
 // Find compares the repository of a working tree with the projects' repositories. path is the folder that the caller
@@ -77,8 +77,8 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 }
 
 // Note reads the identity of the repository that contains a project's folder, and writes it to the file unless the file
-// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, and
-// machine faults.
+// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, or a
+// machine fault.
 func (f *Finder) Note(ctx context.Context, p Project) error {
 	known, err := f.File.Load()
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *Finder) Note(ctx context.Context, p Project) error {
 	return f.write(s.read, Line{})
 }
 
-// write adds repositories to the file, and a line if it is not zero.
+// write adds the repositories in read to the file, and also l, unless it is zero.
 func (f *Finder) write(read []Repository, l Line) error {
 	err := f.File.Change(func(m *Map) (*Map, error) {
 		for _, r := range read {
@@ -197,7 +197,8 @@ func (m *Map) IsStill(l Line) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if _, local := Remote(address, then.Folder); local && address != "" { // the repository there may have changed
+	// the remote is a local path, and the repository there may have changed
+	if _, local := Remote(address, then.Folder); local && address != "" {
 		return true, nil
 	}
 	now, err := remoteOf(then.Folder)

@@ -15,7 +15,7 @@ import (
 // the same remote.
 type Repository struct {
 	First  []string // first commits, in hex; empty if the repository has none or they could not be read
-	Remote string   // as remoteOf returns it: Folder if there is no remote; "" if unknown
+	Remote string   // the remote, as returned by remoteOf: Folder if there is none; empty if unknown
 	Folder string   // top of the working tree
 }
 
@@ -52,7 +52,7 @@ func parseRepository(text string) (r Repository, ok bool) {
 	return r, true
 }
 
-// SharesFirst reports whether the repositories have a common first commit.
+// SharesFirst reports whether r and other have a common first commit.
 func (r Repository) SharesFirst(other Repository) bool {
 	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
 }
@@ -63,7 +63,7 @@ func (r Repository) isMoved(other Repository) bool {
 	return r.SharesFirst(other) && (none || r.Remote == other.Remote)
 }
 
-// IsTwin reports whether both repositories are clones of the same repository.
+// IsTwin reports whether r and other are clones of the same repository.
 func (r Repository) IsTwin(other Repository) bool {
 	return r.Remote != "" && r.Remote == other.Remote && r.SharesFirst(other)
 }

@@ -22,8 +22,8 @@ const (
 
 // Limits restricts the size and the nesting of a header.
 type Limits struct {
-	Bytes int // size of the header
-	Depth int // nesting depth; the header itself is the first level
+	Bytes int // maximum size of the header
+	Depth int // maximum nesting depth; the header itself is the first level
 }
 
 // File is a header and the text below it.
@@ -37,7 +37,7 @@ type File struct {
 // an offset is treated as UTC.
 type Key struct {
 	Name  string
-	Line  int // in the file; the first line is 1
+	Line  int // line number in the file, starting at 1
 	Value any
 }
 

@@ -156,7 +156,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any file is either read within the limits or refused with the number of an existing line.
+// FuzzParse checks that any file is either read within the limits or refused with the number of a line that exists.
 func FuzzParse(f *testing.F) {
 	f.Add("---\na: [b, {c: d}]\n---\ntext\n")
 	f.Add("+++\na = [1, {b.c = 'd'}]\n[x.y]\nz = 2025-01-15\n+++\ntext\n")

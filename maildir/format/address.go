@@ -11,10 +11,10 @@ import (
 // the project has a folder, so call IsAgent or CheckName before building a path from an address.
 type Address struct {
 	Local  string // an agent's name, or the part before the @
-	Domain string // a lower-case domain (international names as A-labels, xn--…) or a slug; "" for an agent of the project
+	Domain string // a lower-case domain (international names as A-labels, xn--…) or a slug; empty for an agent of the project
 }
 
-// These are limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
+// Limits for an address with a domain, in octets. Spec: RFC 5321 4.5.3.1, RFC 1035 2.3.4.
 const (
 	maxLocal  = 64
 	maxDomain = 255

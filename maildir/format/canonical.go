@@ -127,12 +127,12 @@ func (l lines) object() []byte {
 	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
-// Rest returns m's header as a JSON object, without the keys in but and without empty values.
+// Rest returns m's header as a JSON object, without the keys listed in but and without empty values.
 func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }
 
-// SetRest sets the fields of m from the result of Rest. It does not change fields that are missing there.
+// SetRest sets the fields of m from the result of Rest. It does not change fields that are missing from rest.
 func (m *Message) SetRest(rest string) error {
 	o, err := parseObject([]byte(rest), 0)
 	if err != nil {

@@ -37,7 +37,7 @@ func DoorOf(ctx context.Context) string {
 type stepKey struct{}
 
 // InStep returns a copy of ctx in which all operations belong to the given step. One undo reverts a whole step. The
-// argument step is a unique word, or "" for no step.
+// argument step is a unique string, or "" for no step.
 func InStep(ctx context.Context, step string) context.Context {
 	return context.WithValue(ctx, stepKey{}, step)
 }
@@ -51,5 +51,5 @@ func StepOf(ctx context.Context) string {
 	return step
 }
 
-// NewStep returns a unique word for InStep.
+// NewStep returns a unique string for InStep.
 func NewStep() string { return rand.Text()[:13] }

@@ -64,8 +64,8 @@ func TestFormatRoundTrip(t *testing.T) {
 // saysHow matches a reason that says how to fix the fault, after a colon or by giving an example.
 var saysHow = regexp.MustCompile(`: [^"]|such as`)
 
-// TestParseRefuses checks that any deviation from the format is reported as a problem with a line and a reason. The
-// reason must say how to fix the file. The parser must never guess.
+// TestParseRefuses checks that any deviation from the format is reported as a problem with a line number and a reason.
+// The reason must say how to fix the file. The parser must never guess.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := string(FormatMessage(sample()))

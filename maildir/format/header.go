@@ -257,7 +257,7 @@ func (o *object) read(key string, v any) {
 }
 
 // jsonSlip describes a syntax error if it is a common mistake in hand-written JSON, and returns "" otherwise. The
-// argument at is the offset of the first invalid byte, and jsonSlip quotes no other byte.
+// argument at is the offset of the first invalid byte, the only byte that jsonSlip quotes.
 func jsonSlip(raw []byte, at int, err error) string {
 	if at >= len(raw) || raw[at] >= utf8.RuneSelf {
 		return ""

@@ -9,7 +9,7 @@ import (
 // hold".
 type Hold struct {
 	By     string    `json:"by"`     // the agent that placed the hold, usually a user's agent
-	Reason string    `json:"reason"` // "" if no reason was given
+	Reason string    `json:"reason"` // empty if no reason was given
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until"` // when the hold expires
 }

@@ -70,9 +70,9 @@ func (k Kind) Mark() bool {
 // Place describes a file in the tree, based only on the file's path.
 type Place struct {
 	Kind  Kind
-	Agent string // the agent whose folder contains the file; "" for other files
-	ID    string // message id for messages, copies and marks: the file name's stem; "" for other files
-	Bad   string // why the path is invalid (stem is not an id, folder is not an agent's name); "" if it is valid
+	Agent string // the agent whose folder contains the file; empty for other files
+	ID    string // message id for messages, copies and marks: the file name's stem; empty for other files
+	Bad   string // why the path is invalid (stem is not an id, folder is not an agent's name); empty if it is valid
 }
 
 // ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/reference/tree.md, "A
@@ -212,7 +212,7 @@ const (
 	MessagesDir    = "messages"
 	AgentsDir      = "agents"
 	ClaimsDir      = "claims"
-	ClaimsAbout    = ClaimsDir + "/README" // only in the shared list; a new text means that the list was recreated
+	ClaimsAbout    = ClaimsDir + "/README" // exists only in the shared list; new content means that the list was recreated
 	AttachmentsDir = "attachments"
 	MachinesDir    = "machines"
 	profileFile    = "profile.json"

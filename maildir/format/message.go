@@ -28,7 +28,7 @@ const (
 	MaxHeader     = 256 << 10 // bytes of JSON
 	MaxSubject    = 998       // bytes
 	MaxRecipients = 500
-	maxDepth      = 32 // nesting depth of the JSON header
+	maxDepth      = 32 // maximum nesting depth of the JSON header
 )
 
 // Attachment is a file in the tree that a message refers to.
@@ -48,7 +48,7 @@ const Alternative = "alternative"
 // it.
 type Message struct {
 	ID          string
-	ThreadID    string   // "" if the message does not belong to a thread
+	ThreadID    string   // empty if the message does not belong to a thread
 	Project     string   // the project's human key
 	From        string   // in the same form as To
 	To, CC, BCC []string // each is an Address in printed form: an agent's name, or local@domain
@@ -58,18 +58,18 @@ type Message struct {
 	AckRequired bool
 	InReplyTo   string
 	References  []string  // the ids before InReplyTo, oldest first, if the sender listed any
-	MessageID   string    // Message-ID of an external message, without < and >; "" for none
+	MessageID   string    // Message-ID of an external message, without < and >; empty if none
 	Automatic   bool      // an external message from a program or a mailing list, which no program may answer
 	Date        time.Time // Date header of an external message; zero if it has none
 	ReplyTo     []string  // reply addresses of an external message, in the form of To
 	Problems    []string  // faults in an external message, as sentences without the final period
 	Attachments []Attachment
-	HTML        string // path of the HTML attachment that Body was converted from; "" for none
-	Key         string // the sender's idempotency key; "" for none
+	HTML        string // path of the HTML attachment that Body was converted from; empty if none
+	Key         string // the sender's idempotency key; empty if none
 	Origin
-	Seal      string // see seal.go; "" in a file written by hand
+	Seal      string // see seal.go; empty in a file written by hand
 	Digest    []byte // SHA-256 of the file without its seal, which Seal signs
-	MediaType string // the body's type: "" for Markdown, or PlainText
+	MediaType string // the body's type: empty for Markdown, otherwise PlainText
 	Body      string
 
 	// Extra contains the keys of a draft that mailtree does not use, in the form that FormatMessage writes. They are
@@ -202,7 +202,7 @@ func ParseMessage(id string, data []byte) (*Message, error) {
 	return m, m.check(id, o)
 }
 
-// check checks the rules that involve several keys, and fills in missing values.
+// check enforces the rules that involve several keys, and fills in missing values.
 func (m *Message) check(id string, o *object) error {
 	if m.Importance == "" {
 		m.Importance = Normal

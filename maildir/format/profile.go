@@ -16,7 +16,7 @@ type Profile struct {
 	Model     string    `json:"model"`
 	Task      string    `json:"task"`
 	Inception time.Time `json:"inception"`
-	Machine   string    `json:"machine"` // key id of the agent's machine; "" if the agent does not belong to a machine
+	Machine   string    `json:"machine"` // key id of the agent's machine; empty if the agent does not belong to a machine
 }
 
 // MaxSmall is the maximum size, in bytes, of a small file in the tree: a profile, claim, mark or status file.

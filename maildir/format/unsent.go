@@ -18,17 +18,18 @@ const (
 // daily is the only value of repeatKey.
 const daily = "daily"
 
-// Unsent is a message that a user or agent has saved in an outbox and that has not been sent yet. If the file
-// specifies no sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may
-// set are filled in; the server sets the others when it sends the message. See docs/reference/tree.md, "Sending by saving".
+// Unsent is a message that a user or agent has saved in an outbox and that has not been sent yet. If the file specifies
+// no sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may set are
+// filled in; the server sets the other fields when it sends the message. See docs/reference/tree.md, "Sending by
+// saving".
 type Unsent struct {
 	Message
 	Attach []string // paths of the files to attach
 	Daily  bool     // the same text may be sent once a day
 }
 
-// NotYetSent is the reason in the problem of an outbox file that is valid. The server is about to send such a file, or
-// has refused to send it.
+// NotYetSent is the reason in the problem for a valid outbox file. The server is about to send such a file, or has
+// refused to send it.
 const NotYetSent = "the file has not been sent yet: if it cannot be sent, a message from " + Postmaster + " in the " +
 	"agent's inbox says why"
 

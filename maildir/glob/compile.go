@@ -12,8 +12,8 @@ const maxLen = 1024
 
 // These limits apply to the braces in a pattern.
 const (
-	maxAlternatives = 100        // alternatives that the braces produce
-	maxExpanded     = 8 * maxLen // total bytes of all alternatives, which limits the cost of Overlaps
+	maxAlternatives = 100        // maximum number of alternatives that the braces produce
+	maxExpanded     = 8 * maxLen // maximum total length of all alternatives in bytes, which limits the cost of Overlaps
 )
 
 var (

@@ -76,7 +76,7 @@ func foldSpans(in []span) []span {
 		}
 	}
 	for _, s := range in {
-		if s.hi-s.lo < 256 { // shorter than the table of case ranges
+		if s.hi-s.lo < 256 { // the span is smaller than the table of case ranges
 			for c := s.lo; c <= s.hi; c++ {
 				add(c)
 			}

@@ -43,7 +43,7 @@ func HasWildcards(p string) bool {
 
 // Pattern is a compiled pattern. It is immutable and safe for concurrent use.
 type Pattern struct {
-	alts    [][]element // the alternatives of its braces; a path matches the pattern if it matches one of them
+	alts    [][]element // the alternatives in the pattern's braces; a path matches the pattern if it matches one of them
 	prefix  string      // prefix of every matching path
 	suffix  string      // suffix of every matching path
 	literal string      // see Literal
@@ -82,8 +82,9 @@ type span struct{ lo, hi rune }
 
 const star rune = -1
 
-// Overlaps reports whether any path matches both patterns. Both must be compiled with the same fold. The number of
-// steps is at most the product of the patterns' lengths with all braces expanded. See docs/reference/tree.md, "A claim".
+// Overlaps reports whether any path matches both patterns. Both patterns must be compiled with the same fold. The
+// number of steps is at most the product of the patterns' lengths with all braces expanded. See docs/reference/tree.md,
+// "A claim".
 func (p *Pattern) Overlaps(q *Pattern) bool {
 	if n := min(len(p.prefix), len(q.prefix)); p.prefix[:n] != q.prefix[:n] {
 		return false
@@ -131,7 +132,7 @@ func (p *Pattern) Covers(path string) bool {
 
 func (e element) repeats() bool { return e.deep }
 
-// meets reports whether any name matches both elements. Neither may be **.
+// meets reports whether any name matches both elements. Neither element may be **.
 func (e element) meets(f element) bool {
 	switch {
 	case e.tokens == nil && f.tokens == nil:
@@ -146,7 +147,7 @@ func (e element) meets(f element) bool {
 
 func (t token) repeats() bool { return t.char == star }
 
-// meets reports whether any character matches both tokens. Neither may be a star.
+// meets reports whether any character matches both tokens. Neither token may be a star.
 func (t token) meets(u token) bool {
 	switch {
 	case t.class == nil && u.class == nil:
@@ -163,11 +164,11 @@ func (t token) meets(u token) bool {
 // items, even an empty one. Every other item matches at least one text. meet calls match at most once for each pair
 // of items.
 //
-// First, meet matches and removes items at both ends, until one sequence begins with a repeating item, and one
-// sequence ends with a repeating item. If both sequences contain a repeating item, they have a common match, because
-// each repeating item absorbs the other sequence's items. If only one sequence contains repeating items, the other
-// has a fixed length. In that case, meet matches each run of items between repeating items as early as possible,
-// which leaves the most room for the rest.
+// First, meet matches and removes items at both ends, until one sequence begins with a repeating item, and one sequence
+// ends with a repeating item. If both sequences contain a repeating item, they have a common match, because each
+// repeating item absorbs the other sequence's items. If only one sequence contains repeating items, the other has a
+// fixed length. In that case, meet matches each run of items between repeating items as early as possible, which leaves
+// the most room for the remaining items.
 func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	for len(p) > 0 && len(q) > 0 && !repeats(p[0]) && !repeats(q[0]) {
 		if !match(p[0], q[0]) {
@@ -188,7 +189,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	case openQ:
 		p, q = q, p
 	}
-	run, from := -1, 0 // index in p after the last repeating item; index in q at which the run of items after it is tried
+	run, from := -1, 0 // run is the index in p after the last repeating item; from is the index in q at which the items after it are tried
 	i := 0
 	for j := 0; j < len(q); {
 		switch {

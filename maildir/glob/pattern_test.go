@@ -295,7 +295,7 @@ func TestOverlapBruteForce(t *testing.T) {
 	type compiled struct {
 		text string
 		p    *Pattern
-		on   []uint64 // the paths that match
+		on   []uint64 // the set of paths that match
 	}
 	for _, fold := range []bool{false, true} {
 		var all []compiled

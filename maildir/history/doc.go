@@ -1,7 +1,7 @@
-// Package history defines how the Git history of a mail tree is queried: the operations on a message, by an agent, in
-// a thread or below a path, the edits by others, and the content of a folder at a given moment. It is the interface
-// between package maildir, which queries the history, and package gitlog, which writes and reads it. Both import
-// package history, and neither imports the other.
+// Package history defines how the Git history of a mail tree is queried: the operations on a message, by an agent, in a
+// thread or below a path, the edits by users and other programs, and the content of a folder at a given moment. It is
+// the interface between package maildir, which queries the history, and package gitlog, which writes and reads it. Both
+// packages import history, and neither imports the other.
 //
 // A [Log] keeps the history of one tree. A [Query] selects commits. [Everything], [OfAgent], [OfMessages], [OfPath]
 // and [OfRemoved] create queries that gitlog can answer without examining every commit. The answer contains one

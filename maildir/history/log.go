@@ -14,9 +14,9 @@ type Log interface {
 	// everything that remains, except for an unfinished import, and returns.
 	Run(ctx context.Context) error
 
-	// StopBy announces that the program is about to end, and that the Log must finish by the given time. An import of
-	// edits stops immediately, and the server imports the remaining edits after its next start. Run continues until
-	// its context ends. Only the first call has an effect.
+	// StopBy announces that the process is about to exit, and that the Log must finish by the given time. An import of
+	// edits stops immediately, and the server imports the remaining edits after its next start. Run continues until its
+	// context ends. Only the first call has an effect.
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second (see
@@ -76,8 +76,8 @@ type Log interface {
 // redo (RedoPrefix) is selected as an operation with the verb of the operation that it redoes.
 type DoneQuery struct {
 	Agent string
-	ID    string                 // only operations on this message; "": on any message
-	Wants func(verb string) bool // reports whether operations with the verb are wanted
+	ID    string                 // only operations on this message; empty means any message
+	Wants func(verb string) bool // reports whether operations with the given verb are wanted
 	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
 	// Along reports whether an operation with the given verb, which is not wanted itself, is included if it belongs to
@@ -85,16 +85,16 @@ type DoneQuery struct {
 	// wanted operations are included.
 	Along func(verb string) bool
 
-	// Undone selects the operations that were undone and have not been redone since. In this case, each Done
-	// describes the undo, but has the verb of the undone operation. The list ends at the first wanted operation that
-	// is neither an undo nor a redo, because older undos can no longer be redone.
+	// Undone selects the operations that were undone and have not been redone since. If it is set, each Done describes
+	// the undo, but has the verb of the undone operation. The list ends at the first wanted operation that is neither
+	// an undo nor a redo, because older undos can no longer be redone.
 	Undone bool
 }
 
 // Done is an operation in the history.
 type Done struct {
 	Verb    string
-	ID      string // message id; "" if the operation does not concern a message
+	ID      string // message id; empty if the operation does not concern a message
 	At      time.Time
 	Step    string // the operation's step (see writer.Op) or, if Undone is set, the step of the undo
 	Summary string // see writer.Op
@@ -119,7 +119,7 @@ const Detached = "detached"
 type State struct {
 	// Mode is "committing", "waiting" (for a merge, a rebase or another program's lock), Detached, or "off".
 	Mode       string
-	Reason     string    // a sentence that says what is wrong and what to do; "" if Mode is committing
+	Reason     string    // a sentence that says what is wrong and what to do; empty if Mode is committing
 	Pending    int       // number of operations and edited paths that have not been committed yet
 	LastCommit time.Time // zero if there is no commit yet
 	Import     Import

@@ -22,15 +22,15 @@ type Query struct {
 	// opposed to edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // is called with the number of examined commits and the last one's time; may be nil
+	Progress func(looked int, back time.Time) // called with the number of examined commits and the time of the last one; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
 type Revision struct {
 	Commit
 	Author string       // the author's name
-	Ops    []RecordedOp // in order; empty for a commit of edits, or a commit by a user
-	Edit   bool         // the commit contains edits by others, committed by the server
+	Ops    []RecordedOp // the operations, in order; empty for a commit of edits or a commit by a user
+	Edit   bool         // the server committed edits by users or other programs
 	Files  []FileChange // sorted by path
 }
 
@@ -48,8 +48,8 @@ type FileChange struct {
 	Op    string `json:"change"`          // Added, Changed, Removed
 	Lines string `json:"patch,omitempty"` // the result of Patch, if the entry is to include it
 
-	// Content returns the file's content after the commit or, if the commit removed the file, before it. Patch
-	// returns the changed lines as Git shows them. Both may be called only until the function that received the
+	// Content returns the file's content after the commit or, if the commit removed the file, before it. Patch returns
+	// the changed lines as Git shows them. Content and Patch may be called only until the function that received the
 	// Revision returns.
 	Content func() ([]byte, error) `json:"-"`
 	Patch   func() (string, error) `json:"-"`
@@ -70,13 +70,13 @@ type OldFile struct {
 
 // Moment identifies a point in the history: a commit, or the newest commit at or before a time.
 type Moment struct {
-	Commit string // the commit's hash or a prefix of it; "" to use At
+	Commit string // the commit's hash or a prefix of it; empty to use At
 	At     time.Time
 }
 
 // Commit is a Git commit.
 type Commit struct {
-	Hash    string // "" if it has not been committed yet
+	Hash    string // empty if it has not been committed yet
 	At      time.Time
 	Subject string
 }
@@ -86,7 +86,7 @@ func Everything() Query {
 	return Query{File: func(string, bool) bool { return true }}
 }
 
-// OfAgent selects an agent's operations, and edits by others in the agent's folder.
+// OfAgent selects an agent's operations, and edits by users and other programs in the agent's folder.
 func OfAgent(name string) Query {
 	q := Everything()
 	q.Op = func(op RecordedOp) bool { return op.Agent == name }
@@ -153,13 +153,13 @@ func DayOf(name string) time.Time {
 // Entry is an operation, or a set of edits that were committed together.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // "" if not committed yet; usually committed within a second
+	Commit  string       `json:"commit"`            // hash of the commit; empty if not committed yet (usually for less than a second)
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
-	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; "" for the server itself
+	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; empty for the server itself
 	ID      string       `json:"id,omitempty"`      // message id, if any
 	Summary string       `json:"summary,omitempty"` // one readable line
 	Subject string       `json:"subject,omitempty"` // the message's subject, set if Summary does not contain it
-	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; "" for the server itself
+	Door    string       `json:"door,omitempty"`    // the channel: format.Door…, or DoorGit; empty for the server itself
 	Files   []FileChange `json:"files,omitzero"`
 }
 
@@ -174,8 +174,7 @@ const (
 	VerbRemove = "remove" // not an operation: the server committed the removal of files
 	VerbCommit = "commit" // not an operation: a user committed files
 
-	// VerbDelete removes a message for everyone. Apart from undo and redo operations, no other operation removes
-	// messages.
+	// VerbDelete removes a message for everyone. Apart from undo and redo, no other operation removes messages.
 	VerbDelete = "delete"
 
 	// These are the verbs of operations on claims. An operation that releases another agent's claim also sends a
@@ -200,7 +199,7 @@ const (
 	RedoPrefix = "redo-"
 )
 
-// BesideMessage reports whether an operation with the verb may write claims or holds in addition to sending a
+// BesideMessage reports whether an operation with the given verb may write claims or holds in addition to sending a
 // message.
 func BesideMessage(verb string) bool {
 	return verb == VerbRelease || verb == VerbHold || verb == VerbGo

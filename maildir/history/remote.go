@@ -48,9 +48,10 @@ type Remote interface {
 	// contains new files. WriteClaims also adds the new files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the shared list named was with the list named is, unless the shared list has changed. ""
-	// means no list. PushClaims returns ErrBehind if the shared list has changed, ErrDeclined if the host refuses the
-	// list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either of the two.
+	// PushClaims replaces the shared list named was with the list named is, unless the shared list has changed. An
+	// empty name means no list. PushClaims returns ErrBehind if the shared list has changed, ErrDeclined if the host
+	// refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either was
+	// or is.
 	PushClaims(ctx context.Context, was, is string) error
 
 	// KeepClaims records the name of the list that the tree now matches, or "" for none.
@@ -79,7 +80,7 @@ var (
 
 // MergeInput is the comparison of the local branch with the shared branch.
 type MergeInput struct {
-	Ours, Theirs, Base string // commit hashes; "" if there is no commit
+	Ours, Theirs, Base string // commit hashes; empty if there is no commit
 	Ahead, Behind      int    // number of commits that only Ours or only Theirs contains
 	Own                bool   // the local branch changed synchronized files, so there is something to push
 	Files              []merge.File
@@ -87,6 +88,6 @@ type MergeInput struct {
 
 // Claims is a list of all machines' claims.
 type Claims struct {
-	Name  string            // Git's object name for the list; "" if there is no list
+	Name  string            // Git's object name for the list; empty if there is no list
 	Files map[string]string // Git's object name for each claim's file, by path
 }

@@ -30,7 +30,7 @@ type Held struct {
 	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Agent   string `json:"agent"`
 	format.Hold
-	ID string `json:"message_id,omitempty"` // the message that notified the agent, if this call sent one
+	ID string `json:"message_id,omitempty"` // id of the message that notified the agent, if this call sent one
 }
 
 // Sentence returns text such as "robin holds AmberFox: wait for me". The name and the reason are untrusted.
@@ -42,8 +42,8 @@ func Ended(agent string) string { return "the hold on " + agent + " has ended" }
 // Request is a request to hold an agent.
 type Request struct {
 	Agent  string
-	Reason string        // one line; "": none
-	For    time.Duration // 0: DefaultLength
+	Reason string        // one line; empty if there is no reason
+	For    time.Duration // 0 means DefaultLength
 }
 
 // DefaultLength is the length of a hold if its request does not specify one.
@@ -55,9 +55,9 @@ const subjectEnded = "You can continue: the hold has ended"
 func fact(agent string) string { return "hold " + agent }
 
 // Hold puts an agent on hold and sends the agent a message. It replaces an earlier hold. The parameter by is the name
-// of the user who places the hold, and the caller must ensure that this is a user. The hold and the message are written
-// in one operation, so undo reverses both. Hold returns ErrInvalid, ErrNotFound for an unknown agent, and ErrConflict
-// if the hold's file cannot be read.
+// of the user who places the hold, and the caller must ensure that it really names a user. The hold and the message are
+// written in one operation, so undo reverses both. Hold returns ErrInvalid for an invalid request, ErrNotFound for an
+// unknown agent, and ErrConflict if the hold's file cannot be read.
 func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Request) (held *Held, err error) {
 	r.For = cmp.Or(r.For, DefaultLength)
 	switch {
@@ -105,8 +105,8 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 }
 
 // Go ends an agent's hold and sends the agent a message. The parameter by is the name of the user who ends the hold,
-// and the caller must ensure that this is a user. Undo reverses both the end of the hold and the message. Go returns
-// ErrNotFound if the agent is unknown or not held.
+// and the caller must ensure that it really names a user. Undo reverses both the end of the hold and the message. Go
+// returns ErrNotFound if the agent is unknown or not held.
 func (hs *Holds) Go(ctx context.Context, by string, origin format.Origin, agent string) (held *Held, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbGo, Agent: by}, Facts: []string{fact(agent)}, Sure: true}
 	tx.Plan = func(g *writer.Group) error {

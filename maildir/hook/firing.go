@@ -41,8 +41,8 @@ type Run struct {
 }
 
 // Firings returns the firings for arrivals, in order, without Owner. It also stores a Created time for hooks that the
-// user added to the file. Otherwise these hooks' creation time would change whenever the file changes. If that write
-// fails, the next call tries again.
+// user added to the file. Otherwise these hooks' creation time would change whenever the file changes. If storing the
+// time fails, the next call tries again.
 func (l *List) Firings(arrivals []Arrival) ([]Firing, error) {
 	if len(arrivals) == 0 {
 		return nil, nil

@@ -40,7 +40,7 @@ type Hook struct {
 // The events that hooks run for.
 const (
 	OnReceive = "on_receive" // a copy appeared in the mailbox's inbox
-	AfterSend = "after_send" // a copy appeared in its outbox
+	AfterSend = "after_send" // a copy appeared in the mailbox's outbox
 )
 
 // These are the limits for hooks.
@@ -71,7 +71,7 @@ func (h Hook) CheckDraft() error {
 	return h.check()
 }
 
-// check is like CheckDraft, for a hook that has a name. See docs/reference/email.md, "Wording of refusals".
+// check is like CheckDraft, but for a hook that has a name. See docs/reference/email.md, "Wording of refusals".
 func (h *Hook) check() error {
 	switch cmd := strings.Join(h.Cmd, "\x00"); {
 	case h.Event != OnReceive && h.Event != AfterSend:

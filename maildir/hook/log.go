@@ -58,7 +58,7 @@ type entry struct {
 // End is the result of a command.
 type End struct {
 	Exit   int    // exit status; -1 if there is none
-	Why    string // "timeout", "signal: killed" and so on; "" if the command exited by itself
+	Why    string // "timeout", "signal: killed" and so on; empty if the command exited by itself
 	Took   time.Duration
 	Output []byte // the last part of the command's output
 }
@@ -89,9 +89,8 @@ func OpenLog(root string, now func() time.Time) (*Log, error) {
 	return l, nil
 }
 
-// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens the log and closes
-// it again without changing it. It returns ErrUnavailable if the log is not a regular file, and any error from
-// os.OpenFile.
+// CheckLog checks whether a server could open an earlier version's log, if there is one. It opens the log and closes it
+// again without changing it. It returns ErrUnavailable if the log is not a regular file, or any error from os.OpenFile.
 func CheckLog(root string) error {
 	f, err := openOld(filepath.Join(root, oldLog))
 	if err != nil {
@@ -200,7 +199,7 @@ func (l *Log) loadMark(file string) error {
 			continue
 		}
 		if e.Begun != "" {
-			begun, _ := format.ParseTime(e.Begun) // after an error, begun is the zero time, long ago
+			begun, _ := format.ParseTime(e.Begun) // if the time is invalid, begun is zero, which counts as long ago
 			a = Abandoned{Hook: e.Hook, Message: e.Message, Begun: begun, Timeout: e.Timeout}
 		}
 		if e.PID != 0 {
@@ -299,7 +298,7 @@ func (l *Log) End(r *Run, end End) error {
 
 // Abandoned is a run that was still in progress when its server stopped.
 type Abandoned struct {
-	Hook, Message string // as in the log
+	Hook, Message string // hook and message, as in the log
 	PID           int    // leader of the run's process group; 0 if not recorded
 	Process       string // as passed to Started
 	Begun         time.Time

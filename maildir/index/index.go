@@ -37,13 +37,13 @@ type Index interface {
 	// prevents reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
 	//
 	// If written is not nil, it contains the content and state of files that the caller has just written. Ingest uses
-	// these instead of reading the files. If a file's times do not prove that no other program has written to it, the
-	// next comparison reads the file again.
+	// this content and state instead of reading the files. If a file's times do not prove that no other program has
+	// written to it, the next comparison reads the file again.
 	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
-	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares size, times and inode.
-	// If these differ or are too recent to trust, it also compares the content. progress is called with the number of
-	// files seen so far, and may be nil.
+	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares each file's size, times
+	// and inode. If they differ or are too recent to trust, it also compares the content. progress is called with the
+	// number of files seen so far, and may be nil.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
 	// Differing returns the paths at which the tree and the rows may differ. It changes nothing. Other callers may
@@ -70,8 +70,8 @@ type Index interface {
 	// not set.
 	Held(ctx context.Context, project string) ([]AgentRow, error)
 
-	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of it as
-	// room allows.
+	// Message returns a message, or nil if there is none. If the body is wanted, the result includes as much of the
+	// body as room allows.
 	Message(ctx context.Context, project, id string, body BodyWanted, room *Room) (*MessageRow, error)
 	// FromElsewhere returns the oldest message from another domain with the given Message-ID (Message.MessageID),
 	// without its body. It returns nil if there is none.
@@ -79,8 +79,8 @@ type Index interface {
 	// Files returns the paths of all files that belong to a message: its canonical file, its copies and its marks,
 	// including ignored ones.
 	Files(ctx context.Context, project, id string) ([]string, error)
-	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends before
-	// that, and "" if there is no such message.
+	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends earlier,
+	// and "" if there is no such message.
 	Body(ctx context.Context, project, id string, offset, n int64) (string, error)
 	// ShortBodies returns the bodies of a thread's messages after a cursor, by message id. It omits bodies larger than
 	// 8 KiB.
@@ -99,11 +99,11 @@ type Index interface {
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries returns an agent's copies of the given messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
-	// Inbox returns deliveries, newest first, and the counts at that moment.
+	// Inbox returns deliveries, newest first, and the counts as of the same moment.
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)
 	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
-	// Awaiting returns the deliveries to q.Agent that still need an acknowledgement. It also returns, as KindSent, the
+	// Awaiting returns the deliveries to q.Agent that still need an acknowledgment. It also returns, as KindSent, the
 	// agent's own messages that other agents still have to acknowledge. The result is sorted newest first and has no
 	// bodies.
 	Awaiting(ctx context.Context, q InboxQuery) ([]Delivery, error)
@@ -116,8 +116,8 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
 	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
-	// agent: they are unread, need the agent's acknowledgement, or were received recently. The second group contains
-	// the agent's own messages whose recipients it may be waiting for: they need acknowledgements or were sent
+	// agent: they are unread, need the agent's acknowledgment, or were received recently. The second group contains
+	// the agent's own messages whose recipients it may be waiting for: they need acknowledgments or were sent
 	// recently. Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied reports who has written in a message's thread since that message. The keys are the messages' cursors.
@@ -130,7 +130,7 @@ type Index interface {
 	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
 	// Outlines returns an outline of each message and its thread. The keys are the messages' cursors.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
-	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // by file name, in descending order; [] past the end
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // copies in descending order of file name; [] past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
@@ -145,7 +145,7 @@ type Index interface {
 	Claims(ctx context.Context, project string) ([]claim.Row, error)
 	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	// Problems returns up to most problems, sorted by path. If project is "", it covers all projects.
+	// Problems returns problems, sorted by path, but no more than most. If project is "", it covers all projects.
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error)
 
 	// CountProblems counts a project's problems.
@@ -158,8 +158,9 @@ type Index interface {
 	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
 	ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error)
 	// Names completes a prefix. It returns up to limit names of agents (format.KindProfile) or threads
-	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical).
-	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error) // project "" for all
+	// (format.KindOther), ignoring case, or up to limit message ids (format.KindCanonical). An empty project means all
+	// projects.
+	Names(ctx context.Context, project string, what format.Kind, prefix string, limit int) ([]string, error)
 	Stats(ctx context.Context) (Stats, error)
 }
 
@@ -174,7 +175,7 @@ type Ingested struct {
 type Change struct {
 	Seq     int64
 	Project string
-	Path    string // in the project's tree; "" for the project itself
+	Path    string // path in the project's tree; empty for the project itself
 	Kind    format.Kind
 	Op      string // Added, Changed or Removed; a canonical message is Added only if the index has no copy of it
 	Agent   string // the agent of the folder, claim or profile; the sender for canonical messages
@@ -198,10 +199,10 @@ const (
 type AgentRow struct {
 	format.Profile
 	HasProfile bool         // a valid profile.json exists
-	Status     string       // ready, work, offline; "" if there is no status file
+	Status     string       // ready, work, offline; empty if there is no status file
 	Hold       *format.Hold // the hold, even an expired one; nil if there is no valid hold
 	LastActive time.Time    // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
-	// LastSubject is the subject of the newest message that the agent sent, or "".
+	// LastSubject is the subject of the newest message that the agent sent, or empty if there is none.
 	LastSubject string
 	Counts
 }
@@ -264,8 +265,8 @@ const (
 type Delivery struct {
 	MessageRow        // the canonical content; BCC contains at most the holder
 	Agent      string // the holder
-	Kind       string // to, cc, bcc; KindSent, KindThread
-	CopyPath   string // the inbox copy; "" if there is none
+	Kind       string // to, cc, bcc, KindSent or KindThread
+	CopyPath   string // the inbox copy; empty if there is none
 	Marks
 	Archived bool // hidden from inbox lists
 }
@@ -273,7 +274,7 @@ type Delivery struct {
 // These values of Kind are for a message that is shown to an agent although the agent has no copy. Such a message is
 // treated as read.
 const (
-	KindSent   = "sent"   // the agent sent it
+	KindSent   = "sent"   // the agent sent the message
 	KindThread = "thread" // the message is in a thread that the agent requested
 )
 
@@ -293,7 +294,7 @@ type Receipt struct {
 	DeliveredAt format.Stamp `json:"delivered_ts,omitzero"`     // zero if there is no copy or this server did not write it
 	AnnouncedAt format.Stamp `json:"announced_ts,omitzero"`     // zero if no session got a notice or the record is gone
 	Status      string       `json:"delivery_status,omitempty"` // for an address at another domain, an outgoing.State
-	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from that domain's server
+	Reply       string       `json:"delivery_reply,omitempty"`  // the last reply from the recipient domain's server
 	Marks
 
 	// Unanswered means that the recipient has archived a message that asks for an answer, without answering it.
@@ -304,7 +305,7 @@ type Receipt struct {
 type InboxQuery struct {
 	Project    string // slug; set by Box.Inbox
 	Agent      string
-	Since      time.Time // created after this time; zero for all
+	Since      time.Time // only messages created after this time; zero for all
 	UrgentOnly bool      // only messages of high or urgent importance
 	UnreadOnly bool
 	// Quiet omits mail from other domains, unless the sender is in Trusted and was authenticated by the sender's
@@ -313,17 +314,17 @@ type InboxQuery struct {
 	Trusted  []string // in lower case: an address, or @DOMAIN for every address at a domain
 	Archived bool     // include archived messages
 	Bodies   bool
-	// AwaitingAck selects deliveries that lack a required acknowledgement, either in this inbox or sent by the agent.
+	// AwaitingAck selects deliveries that lack a required acknowledgment, either in this inbox or sent by the agent.
 	// If it is set, Bodies, Limit and Before are the only other filters that apply.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
 	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
 	Peek        bool   // the reader is not the agent, so reading is not recorded as the agent's activity
-	ReplyTo     string // only replies to this message; "" for all
+	ReplyTo     string // only replies to this message; empty for all
 	Room        *Room  // the page ends when the Room is full; if nil, only Limit applies
 	// ID and Thread are for Box.Inbox, and they override the other fields. ID selects only the message with that id,
-	// received or sent. Thread selects the thread with that id, oldest first. In this case, Before is a cursor from
-	// such a page. If both are "", the query selects the inbox.
+	// received or sent. Thread selects the thread with that id, oldest first, and Before is then a cursor from a page
+	// of that thread. If both fields are empty, the query selects the inbox.
 	ID, Thread string
 }
 
@@ -331,7 +332,7 @@ type InboxQuery struct {
 type DueQuery struct {
 	Project, Agent string
 	Since          time.Time // messages since this time are considered recent
-	Most           int       // limit for each kind: unread, urgent and unread, asking, recent, sent and asking, sent
+	Most           int       // limit for each group: unread; urgent and unread; asking; recent; sent and asking; sent
 	Open           bool      // omit the bcc recipients of the agent's own messages
 }
 
@@ -342,9 +343,9 @@ type Due struct {
 	From       string
 	Subject    string
 	Importance string
-	Kind       string // to, cc, bcc; KindSent for the agent's own message
+	Kind       string // to, cc or bcc; KindSent for the agent's own message
 	Unread     bool   // the agent has not read the message
-	Asks       bool   // an acknowledgement is still missing
+	Asks       bool   // still waiting for an acknowledgment
 	Question   bool   // the message asks for an answer: see package question
 	ID         string
 	Of         []string // for the agent's own message: To or, if Asks is set, a sorted list of the agents that have not acknowledged it
@@ -383,7 +384,7 @@ type Outline struct {
 	Beginning string // the first 500 characters of the message's body
 	Subject   string // subject of the thread's first message
 	Messages  int    // number of messages in the thread
-	Files     int    // number of attachments of all messages
+	Files     int    // total number of attachments in the thread
 }
 
 // ThreadQuery selects messages of one thread, oldest first.
@@ -392,7 +393,7 @@ type ThreadQuery struct {
 	Thread   string
 	Bodies   bool
 	Receipts bool      // for Project.ThreadPage: include receipts, as in Project.Message
-	Agent    string    // for Project.ThreadPage: include this agent's copies; "" for no copies
+	Agent    string    // for Project.ThreadPage: include this agent's copies; empty for no copies
 	Limit    int       // 0 for all
 	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
 	MostBody int64     // maximum number of bytes at the beginning of each body; 0 for all
@@ -407,9 +408,9 @@ type BoxQuery struct {
 	Project string // slug; set by Box.List
 	Agent   string // set by Box.List
 	Sent    bool   // select from the outbox instead of the inbox
-	ID      string // only this message; "" for all
-	Prefix  string // only ids with this prefix, in which case ID and Before must be empty; "" for all
-	Before  string // only messages whose file names sort before this id's file name; "" for all
+	ID      string // only this message; empty for all
+	Prefix  string // only ids with this prefix (requires empty ID and Before); empty for all
+	Before  string // only messages whose file names sort before this id's file name; empty for all
 
 	HideArchived bool // omit archived messages from the inbox
 
@@ -432,14 +433,14 @@ type SearchQuery struct {
 	Agent   string // the agent whose unread messages are searched; used only if the query sets Unread
 	Rank    bool   // rank the newest matches by bm25; otherwise sort newest first
 	Limit   int
-	Cursor  string // only hits after this Hit.Next; "" to start with the first
+	Cursor  string // cursor from Hit.Next; empty to start with the first hit
 }
 
 // Found is the result of a search.
 type Found struct {
 	Hits   []Hit
 	Ranked int  // in a ranked search, how many of the newest matches were ranked; otherwise 0
-	Cut    bool // the search stopped early, because it matched words by prefix
+	Cut    bool // a search for words by prefix took too long and stopped early
 }
 
 // ThreadsQuery selects threads.
@@ -448,24 +449,24 @@ type ThreadsQuery struct {
 	Project     string // slug
 	Agent       string // the agent whose unread messages are counted, and selected if Unread is set
 	Limit       int
-	Cursor      string // only threads after this FoundThreads.Next; "" to start with the first
+	Cursor      string // cursor from FoundThreads.Next; empty to start with the first thread
 }
 
 // FoundThreads is a page of threads.
 type FoundThreads struct {
 	Threads []ThreadRow
-	Next    string // cursor of the next page, which repeats no thread from earlier pages; "" at the end
-	Cut     bool   // the search stopped early, because it matched words by prefix
+	Next    string // cursor of the next page, which repeats no thread from earlier pages; empty at the end
+	Cut     bool   // a search for words by prefix took too long and stopped early
 }
 
 // ThreadRow is a thread as a list shows it.
 type ThreadRow struct {
-	MessageRow        // the newest of its messages that the query found; Body is the beginning of the body
+	MessageRow        // the thread's newest message that the query found; Body is only the beginning of its body
 	Thread     string // id of the thread
 	Title      string // subject of the thread's first message
 	Messages   int    // number of messages in the thread
 	Unread     int
-	Files      int      // number of attachments of all messages
+	Files      int      // total number of attachments in the thread
 	People     []string // the authors of the thread's messages, most recent first
 }
 

@@ -106,7 +106,7 @@ func (r *Ring) believed() *trust {
 // authenticated the sender.
 type Voucher struct {
 	format.Origin        // as determined by the sealing server
-	Machine       string // name of the trusted key that sealed the message; "" for this store's own key
+	Machine       string // name of the trusted key that sealed the message; empty for this store's own key
 }
 
 // SelfAsserted is the text that answers show if no server has authenticated the sender.

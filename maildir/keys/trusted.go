@@ -22,7 +22,7 @@ import (
 type Key struct {
 	ID     string // the id used in seals
 	Public ed25519.PublicKey
-	Name   string // the user's name for the machine that has the private key; "" for the store's own key
+	Name   string // the user's name for the machine that has the private key; empty for the store's own key
 }
 
 // String returns the key as a line in trusted_keys. `mailtree key trust` on another machine accepts the line unchanged.
@@ -46,7 +46,7 @@ func Trusted(root string) ([]Key, error) {
 	return parseTrusted(data)
 }
 
-// parseTrusted is like Trusted, given the content of the file.
+// parseTrusted is like Trusted, but takes the content of the file.
 func parseTrusted(data []byte) (keys []Key, err error) {
 	var bad []error
 	for i, line := range strings.Split(string(data), "\n") {
@@ -161,7 +161,7 @@ func Trust(root string, key Key) error {
 	})
 }
 
-// Distrust removes keys from trusted_keys by name, id or public key. After that, mail with their seals is shown as
+// Distrust removes keys from trusted_keys by name, id or public key. Mail sealed with these keys is then shown as
 // unverified. It returns ErrUnavailable if the file cannot be changed. If there is no such key, it returns an
 // ErrNotFound that lists the existing names.
 func Distrust(root, which string) error {

@@ -51,7 +51,7 @@ func PlainText(body string) string {
 	return s
 }
 
-// cutImage matches an image at the end of a text if the text ends inside the image's data URI.
+// cutImage matches an image at the end of text that ends inside the image's data URI.
 var cutImage = lazy.Regexp(`\]\(data:[^\s()]*\s*$`)
 
 // beginning is like clipBody, but it does not count the data of images, and it closes an image whose data is cut off.

@@ -64,7 +64,7 @@ func RewriteImages(body string, to func(destination string) string) (out string,
 // sameLength converts line endings to "\n" without changing any offsets.
 var sameLength = strings.NewReplacer("\r\n", " \n", "\r", "\n")
 
-// span is a part of a text, given by byte offsets.
+// span is a part of some text, given by byte offsets.
 type span struct{ start, end int }
 
 // spanAttribute is an attribute of an image node. It contains the span from the image's "](" to its ")".
@@ -120,9 +120,8 @@ var blankImage = lazy.Regexp(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`((?:[^()\s]|\([^()\n]*\))+(?:[ \t]+(?:[^()\s"']|\([^()\n]*\))(?:[^()\s]|\([^()\n]*\))*)+)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
-// blankImages finds everything in a text that looks like an image with a space in its destination. The result maps
-// the offset of the "(" to the destination. It is an image only if that offset is in plain text, outside code and
-// links.
+// blankImages finds everything in text that looks like an image with a space in its destination. The result maps the
+// offset of the "(" to the destination. It is an image only if that offset is in plain text, outside code and links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage().FindAllStringSubmatchIndex(text, -1) {
@@ -186,7 +185,7 @@ func closingAngle(s string) int {
 	return -1
 }
 
-// cuts records where parts of a text were left out. It maps offsets in the remaining text to the total number of
+// cuts records where parts of the text were left out. It maps offsets in the remaining text to the total number of
 // bytes left out before them.
 type cuts []struct{ at, gone int }
 

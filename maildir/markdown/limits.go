@@ -15,12 +15,12 @@ const (
 
 	headingLimit = 16 << 10 // maximum number of bytes that FirstHeading reads
 
-	// plainLimit is the maximum number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the rest
-	// is room for markup.
+	// plainLimit is the maximum number of bytes that PlainText reads. 300 runes take at most 1,200 bytes, and the
+	// remaining bytes are room for markup.
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // maximum number of runes that PlainText returns
-	headingRunes = 200 // the same for FirstHeading: 200 runes take at most 800 bytes, and a subject may have 998
+	headingRunes = 200 // maximum number of runes that FirstHeading returns; 200 runes take at most 800 bytes, and a subject may have 998
 )
 
 // clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts after a line if the

@@ -29,7 +29,7 @@ func harmless(s string) string {
 
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ body, want, bare string }{ // bare is the result without Paint; "" means the same as want
+	for _, c := range []struct{ body, want, bare string }{ // bare is the result without Paint; empty means the same as want
 		{"# A *b* c\n\nText of **two words**\nand a line that is `wrapped here`.",
 			"{1 A }{1;3 b}{1  c}\n\nText of {1 two words} and a line\nthat is {2 wrapped here}.\n",
 			"# A *b* c\n\nText of **two words** and a\nline that is `wrapped here`.\n"},

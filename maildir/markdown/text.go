@@ -31,7 +31,7 @@ func clip(s string, limit int) string {
 	return s
 }
 
-// unescape replaces backslash escapes and character references with the characters that they stand for.
+// unescape replaces backslash escapes and character references with the characters that they represent.
 func unescape(s string) string {
 	if !strings.ContainsAny(s, `\&`) {
 		return s

@@ -12,7 +12,7 @@ import (
 )
 
 // MaxConvert is the maximum number of pixels in an image to convert. Converting a screenshot of 1920 × 1080 pixels,
-// which is just below that, takes about 130 MiB of memory.
+// which is just below this limit, takes about 130 MiB of memory.
 const MaxConvert = 1 << 21
 
 // ToWebP converts the image to lossless WebP if the result is smaller. It returns a clause that says why the file

@@ -20,9 +20,9 @@ type File struct {
 	Type   string // media type
 	Ext    string // extension of the stored file, with its dot, or empty
 	Pixels int    // number of pixels; 0 if it is not an image, or an image that no viewer should open
-	Odd    string // how the stored file differs from what its name suggests, as a clause; "" if it does not differ
+	Odd    string // how the stored file differs from what its name suggests, as a clause; empty if it does not
 
-	layout layout // only for an image
+	layout layout // set only for an image
 }
 
 // New examines a file. name may be empty. The File keeps a reference to data.

@@ -19,7 +19,7 @@ import (
 type layout struct {
 	width, height int
 	webp          bool
-	fixed         string // a clause that says why the image keeps its format; "" if it may be converted
+	fixed         string // a clause that says why the image keeps its format; empty if it may be converted
 }
 
 // imageFormat is a known image format.

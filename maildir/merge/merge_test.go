@@ -35,7 +35,7 @@ func TestMerge(t *testing.T) {
 		name, path, base, ours, theirs string
 		later                          bool   // the other side's version is later
 		want                           string // our side's content after the merge
-		beside                         string // the version next to a message
+		beside                         string // the version written next to a message
 	}{
 		{name: "new there", path: inbox + ".md", theirs: "a", want: "a"},
 		{name: "new here", path: inbox + ".md", ours: "a", want: "a"},

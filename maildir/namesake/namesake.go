@@ -49,8 +49,7 @@ func isSame(a, b *format.Profile) bool {
 	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
 }
 
-// areTwo reports whether the two sides have two different agents with the name, rather than two versions of the same
-// agent.
+// areTwo reports whether the two sides' profiles belong to different agents, rather than to one agent.
 func (v *Versions) areTwo() bool {
 	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
 	// handedOver means that both profiles belong to one agent, and that the user changed the machine in one of them.
@@ -71,7 +70,7 @@ func isAfter(a, b *format.Profile) bool {
 type Here struct {
 	Agents  []format.Profile                // the agents in this machine's mail
 	Machine func(id string) string          // returns a machine's name, given the id of its key
-	Taken   func(name string) (bool, error) // reports whether an agent has the name, ignoring case
+	Taken   func(name string) (bool, error) // reports whether an agent has the given name, ignoring case
 }
 
 // Find returns a Pair for each name under which the two sides have different agents, and for each agent that both sides
@@ -119,7 +118,7 @@ func (p *Pair) newName(profiles map[string]*Versions, here Here, chosen map[stri
 		}
 	}
 	for i := range here.Agents {
-		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine chose it earlier
+		if a := &here.Agents[i]; a.Name != p.Name && isSame(a, p.Second()) { // this machine has already chosen the name
 			return a.Name, nil
 		}
 	}

@@ -46,10 +46,10 @@ func (o *Outbox) Moved(path string) { o.schedule(path, o.pending.in(SettleTime))
 // saved is a file in an outbox that the server will send.
 type saved struct {
 	path string
-	sum  string // SHA-256 of its bytes
+	sum  string // SHA-256 of the file's bytes
 
 	day   string // date of the file's mtime in the server's time zone, such as 2026-11-28
-	own   string // the key in the file's header; "" if there is none
+	own   string // the key in the file's header; empty if there is none
 	daily bool   // the file's header contains "repeat: daily"
 }
 
@@ -92,7 +92,7 @@ func (s *saved) sentBefore(id string) error {
 var errSavedAnew = errors.New("the file has changed in the meantime")
 
 // take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
-// since it was read, and any error from writer.Group.Take.
+// since it was read, or any error from writer.Group.Take.
 func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	taken, err := g.Take(tx, s.path, s.sum)
 	if err == nil && !taken {
@@ -110,12 +110,12 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	for _, c := range changes {
 		switch format.Locate(c.Path).Kind {
 		case format.KindOutbox:
-			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // otherwise it is a copy of a sent message
+			at[c.Path] = c.Kind != format.KindOutbox || c.Op == index.Removed // a copy of a sent message need not be handled
 		case format.KindInbox:
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order of saving
+	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order in which they were saved
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)
@@ -123,7 +123,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 	}
 }
 
-// schedule arranges to handle the file at path at the time due, if it is a regular file or was removed.
+// schedule schedules the file at path to be handled at the time due, if the file is regular or was removed.
 func (o *Outbox) schedule(path string, due time.Time) {
 	if st, err := o.mail.Tree.Stat(path); err == nil && st.Mode.IsRegular() || tree.FaultOf(err) == tree.FaultGone {
 		o.pending.wait(path, st, due)
@@ -245,7 +245,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 
 // sendSaved sends a file, or tells its author why it cannot be sent. It returns errSavedAnew and temporary errors.
 func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
-	if format.ServerName(format.Locate(f.path).Agent) { // the index reports it as a problem
+	if format.ServerName(format.Locate(f.path).Agent) { // the index reports such a file as a problem
 		return nil
 	}
 	data, st, err := o.mail.Tree.Read(f.path, o.mail.Tree.MaxFile())
@@ -309,9 +309,8 @@ func isTemporary(err error) bool {
 	return !errors.As(err, &e) || errors.Is(err, refusal.ErrUnavailable) && e.What != refusal.EditUncommitted
 }
 
-// savedDraft returns the message in a file, and sets file.own and file.daily from the file's header. It returns nil
-// if the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, and any error from
-// sending.Sender.MakeReply.
+// savedDraft returns the message in a file, and sets file.own and file.daily from the file's header. It returns nil if
+// the file is a copy of a sent message. It returns ErrInvalid, ErrConflict, or any error from sending.Sender.MakeReply.
 func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sending.Order, error) {
 	place := format.Locate(file.path)
 	sent, err := o.mail.Store.Index.Message(ctx, o.mail.Slug, place.ID, index.WithoutBody, nil)
@@ -320,7 +319,7 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 	}
 	u, err := format.ParseUnsent(data)
 	switch {
-	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // a copy, damaged or intact
+	case err != nil && sent != nil, err == nil && u.ID != "" && u.ID == place.ID: // the file is a copy of a sent message, damaged or intact
 		return nil, nil
 	case err != nil:
 		return nil, &refusal.Error{What: refusal.SavedMalformed, Why: err.Error()}

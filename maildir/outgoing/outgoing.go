@@ -32,7 +32,7 @@ type State string
 // change Unknown and Failed to Queued.
 const (
 	Queued   State = "queued"
-	Deferred State = "deferred" // tried; will be retried
+	Deferred State = "deferred" // an attempt failed; the server will try again
 	Sending  State = "sending"  // the complete message may have been transmitted
 	Sent     State = "sent"
 	Unknown  State = "unknown" // the complete message was transmitted, but no reply came
@@ -44,14 +44,14 @@ type Item struct {
 	ID        string    `json:"id"`         // the item's id: see ID
 	Project   string    `json:"project"`    // slug
 	Message   string    `json:"message"`    // message id; the sender gets one report for all items of a message
-	MessageID string    `json:"message_id"` // as in the email, without < and >
+	MessageID string    `json:"message_id"` // Message-ID as in the email, without < and >
 	From      string    `json:"from"`       // envelope sender
 	To        string    `json:"to"`
 	State     State     `json:"state"`
 	Attempts  int       `json:"attempts,omitempty"`
 	Queued    time.Time `json:"queued"`
 	Next      time.Time `json:"next"`               // time of the next attempt, in the states Queued and Deferred
-	Reply     string    `json:"reply,omitempty"`    // the other server's last reply
+	Reply     string    `json:"reply,omitempty"`    // the last reply from the recipient's server
 	Reported  bool      `json:"reported,omitempty"` // the sender was notified that delivery failed or may have failed
 }
 
@@ -109,7 +109,7 @@ type Folder struct {
 // errForeign means that this store did not write the file as an item of this project under that file name.
 var errForeign = errors.New("it was not written by this store for this location")
 
-// load reads a file. It returns fs.ErrNotExist, errForeign, and any error from the file system.
+// load reads a file. It returns fs.ErrNotExist, errForeign, or any error from the file system.
 func (f *Folder) load(file string) (*Item, error) {
 	data, _, err := f.Tree.Read(file, format.MaxSmall)
 	var bad *tree.FormatError
@@ -212,7 +212,7 @@ func (f *Folder) Save(i *Item) error {
 	return tree.IgnoreGone(f.Tree.SyncFolder(path.Dir(from)))
 }
 
-// Prune removes the files of items that ended long before now.
+// Prune removes the files of items that ended more than keepEnded before now.
 func (f *Folder) Prune(now time.Time) error {
 	entries, err := f.Tree.List(endedDir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -71,7 +71,7 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
 	"machines share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims when the host of the shared
+// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the host of the shared
 // repository rejects the refs for claims.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
@@ -82,8 +82,8 @@ func refuseDeclined(err error) error {
 	}
 }
 
-// withClaims waits for a running round to end, and then calls f. Both together may take up to claimPatience. The
-// caller's context does not cancel them, because after a push f must still update the claim files.
+// withClaims waits for a running round to end, and then calls f. The wait and f together may take up to claimPatience.
+// Canceling the caller's context has no effect, because after a push f must still update the claim files.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
 		"took too long"))
@@ -96,7 +96,7 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 // must hold sy.turn.
 //
 // The first try uses the most recently fetched list. runClaimRounds refuses a request only after a fetch. It returns
-// remoteError, any refusal from checkFormat, and errors from the history and the writer.
+// remoteError, any refusal from checkFormat, or errors from the history and the writer.
 func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *claim.Result, err error) {
 	if err := sy.refusedFormat(); err != nil {
 		return nil, err

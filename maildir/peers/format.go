@@ -129,8 +129,8 @@ func (sy *Sync) refusedFormat() error {
 
 // RaiseFormat raises the project's format to the highest format that this machine supports. It returns the format
 // before and after. If the mail is shared, it first synchronizes the mail, and then pushes the new format. It returns
-// ErrConflict if a machine in the project supports only lower formats or project.json is invalid, and any error from
-// Now and the writer.
+// ErrConflict if a machine in the project supports only lower formats or project.json is invalid, or any error from Now
+// and the writer.
 func (sy *Sync) RaiseFormat(ctx context.Context) (was, now int, err error) {
 	if sy.mail.IsShared() {
 		if _, err := sy.Now(ctx); err != nil {

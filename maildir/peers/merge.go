@@ -21,7 +21,7 @@ import (
 
 const (
 	syncFiles = 512     // maximum number of files in one operation, unless this would split a message's files
-	syncBytes = 8 << 20 // maximum total size of these files, in bytes
+	syncBytes = 8 << 20 // maximum total size of the files in one operation, in bytes
 	syncFew   = 128     // a merge with more files checks their total size first; attachment.MaxStored limits each file
 )
 
@@ -31,8 +31,8 @@ var errFilesMoved error = &refusal.Error{
 }
 
 // mergeRemote merges the shared branch. If there is nothing to merge or push, it creates no commit. If it did, two
-// machines would create merge commits for each other forever. It returns errFilesMoved, and errors from the history
-// and the writer.
+// machines would create merge commits for each other forever. It returns errFilesMoved, or errors from the history and
+// the writer.
 func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	named, renamed, err := sy.settleNames(ctx, m)
 	if err != nil {

@@ -27,7 +27,7 @@ const SyncInterval = 10 * time.Second
 
 const (
 	syncGather = time.Second // how long commits are collected before they are pushed
-	syncTries  = 12          // maximum number of tries in one round; a try fails if others push or files change
+	syncTries  = 12          // maximum number of tries in one round; a try fails if another machine pushes or a file changes
 	syncSlow   = time.Minute // how long a round may take before it is reported as a problem
 )
 
@@ -35,14 +35,14 @@ const (
 type SyncState struct {
 	On       bool      `json:"on"`
 	Remote   string    `json:"remote,omitempty"` // address of the shared repository, without a password
-	Ahead    int       `json:"ahead"`            // commits that have not been pushed yet
-	Behind   int       `json:"behind"`           // commits that have been fetched but not merged yet
-	Skipped  int       `json:"stay,omitempty"`   // files that the last merge skipped: links, executables, invalid names
+	Ahead    int       `json:"ahead"`            // number of commits that have not been pushed yet
+	Behind   int       `json:"behind"`           // number of commits that have been fetched but not merged yet
+	Skipped  int       `json:"stay,omitempty"`   // number of files that the last merge skipped: links, executables, invalid names
 	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
 	Since    time.Time `json:"since,omitzero"` // when Problem began
 
-	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; "" if they are shared
+	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; empty if they are shared
 
 	Rewritten time.Time `json:"rewritten,omitzero"` // when the server last found the shared branch rewritten
 }
@@ -137,7 +137,7 @@ func (s *Sync) inTurn(ctx context.Context, f func() error) error {
 	}
 }
 
-// note changes the state.
+// note applies change to the state.
 func (s *Sync) note(change func(*SyncState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (sy *Sync) State() SyncState {
 }
 
 // Set turns the project's sync on or off, and stores the setting durably. It returns ErrConflict if no origin is
-// configured, any other error from Remote.Ready, and any error from writing the file.
+// configured, any other error from Remote.Ready, or any error from writing the file.
 func (sy *Sync) Set(on bool) error {
 	if on {
 		if err := sy.mail.History.Ready(); errors.Is(err, history.ErrNoRemote) {
@@ -219,7 +219,7 @@ func (sy *Sync) Reread() (changed bool, err error) {
 	return sy.reread(s.On)
 }
 
-// reread is like Reread, for a caller that holds setting. on says whether shared.json turns the sync on.
+// reread is like Reread, but for a caller that holds setting. on says whether shared.json turns the sync on.
 func (sy *Sync) reread(on bool) (changed bool, err error) {
 	if on == sy.mail.IsShared() {
 		return sy.mail.Reread()
@@ -237,7 +237,7 @@ func (sy *Sync) reread(on bool) (changed bool, err error) {
 	return changed, err
 }
 
-// Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, and any error
+// Now runs a round immediately, and returns the state afterwards. It returns ErrConflict if sync is off, or any error
 // from the round.
 func (sy *Sync) Now(ctx context.Context) (SyncState, error) {
 	if !sy.mail.IsShared() {
@@ -373,7 +373,7 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 // sync merges and pushes the branch, and synchronizes the claims. If fetch is false, it fetches only if a push is
 // rejected.
 func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
-	var unclaimed error // mail is synchronized even without claims
+	var unclaimed error // mail is synchronized even if claims are not
 	defer func() { err = cmp.Or(err, unclaimed) }()
 	for try := range syncTries {
 		if try > 0 {

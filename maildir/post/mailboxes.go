@@ -55,7 +55,7 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 
 // HasMailbox reports whether the address with the given local part has a mailbox in the store at root. trees contains
 // the store's trees by slug. HasMailbox reads only owners.json and these trees. See Store.MailboxAt. It returns
-// ErrUnavailable, and errors from reading the trees.
+// ErrUnavailable, or errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)

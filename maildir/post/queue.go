@@ -90,7 +90,7 @@ func (p *Post) Count(agent string, n int, now time.Time) error {
 // emails counts the emails sent in the last hour, by mailbox. It is safe for concurrent use.
 type emails struct {
 	mu   sync.Mutex
-	sent map[string][]time.Time // by project and agent, oldest first
+	sent map[string][]time.Time // times of the emails, by project and agent, oldest first
 	read map[string]bool        // projects for which remember has read the queue
 }
 
@@ -152,7 +152,7 @@ func (p *Post) Deliveries(m *format.Message) (all []outgoing.Item) {
 }
 
 // SentOutside returns the sender's copy of a message that this server sent, or nil if the message was withdrawn. It
-// returns ErrConflict for a copy without this server's seal, and errors from the file system.
+// returns ErrConflict for a copy without this server's seal, or errors from the file system.
 func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, error) {
 	paths, err := p.mail.Store.Index.Files(ctx, p.mail.Slug, id)
 	if err != nil {
@@ -208,8 +208,8 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 
 // TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
 // If it has already sent a notice with the same last item (see lastOf), it sends no other notice. The notice does not
-// identify bcc recipients or their items, because others can read it (Invariant I7). core.MostNotices does not apply.
-// TellUnsent returns any error from the writer.
+// identify bcc recipients or their items, because other agents can read it (Invariant I7). core.MostNotices does not
+// apply. TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -23,7 +23,7 @@ type Incoming struct {
 
 	From         string   // an address
 	To, CC       []string // addresses, or names of the project's agents
-	Subject      string   // one line; if "", derived from the body
+	Subject      string   // one line; if empty, it is derived from the body
 	Body         string
 	Plain        bool // the body is not markdown
 	MessageID    string
@@ -34,7 +34,7 @@ type Incoming struct {
 	ReplyTo      []string  // the Reply-To addresses, in the same form as To
 	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
 	Hash         [32]byte  // identical for the same message, no matter which route it took
-	HTML         string    // the text in HTML; "" if there is none
+	HTML         string    // the text in HTML; empty if there is none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // faults in the message, as sentences without their final period
 
@@ -45,7 +45,7 @@ type Incoming struct {
 // These are limits for the header of a message from another domain. Parts that exceed the limits are kept only in the
 // raw message.
 const (
-	maxForeignParties    = 96 << 10 // total bytes of To and CC
+	maxForeignParties    = 96 << 10 // maximum total size of To and CC, in bytes
 	maxForeignReferences = 32 << 10 // bytes
 	maxForeignReplyTo    = 20       // addresses
 	maxForeignProblems   = 20
@@ -67,9 +67,10 @@ func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []erro
 			return "", slices.Repeat([]error{refusal.Disk(err)}, len(in.Mailboxes))
 		}
 	}
-	// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
+	// A message with the same idempotency key may be in a file that currently cannot be read. Because Sure is set, the
+	// writer then refuses the operation.
 	tx := &writer.Tx{Op: writer.Op{Verb: "receive"}, Facts: in.facts(m), Sure: true}
-	var received string // the id if Do succeeds; after an error, a plan that waits for the disk may still run
+	var received string // valid only if Do succeeds; after an error, a plan that is waiting for the disk may still run
 	var refused []error
 	tx.Plan = func(g *writer.Group) error {
 		first, err := p.receivedBefore(g.Ctx, m)

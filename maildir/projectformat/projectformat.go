@@ -21,7 +21,7 @@ var Highest = 1
 var ErrRefused = errors.New("this version of mailtree cannot use the project")
 
 // Of returns the format of the project in a tree: see format.ProjectFormat. It returns a *tree.FormatError for a format
-// that is not a number, and machine faults.
+// that is not a number, or a machine fault.
 func Of(t *tree.Tree) (int, error) {
 	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)
 	if err := tree.MachineFault(err); err != nil {
@@ -30,8 +30,8 @@ func Of(t *tree.Tree) (int, error) {
 	return format.ProjectFormat(data)
 }
 
-// Refuse decides whether a program that supports the formats up to highest may use a project. n and err are the
-// results of Of for the project, and name is its name for use in a sentence. If the program must not use the project,
+// Refuse decides whether a program that supports the formats up to highest may use a project. n and err are the results
+// of Of for the project, and name is the project's name for use in a sentence. If the program must not use the project,
 // Refuse returns a refusal that wraps ErrRefused. If err is a machine fault, Refuse returns it.
 func Refuse(n int, err error, name string, highest int) error {
 	var bad *tree.FormatError
@@ -60,8 +60,8 @@ type Machine struct {
 }
 
 // Machines lists the machines that share the project in a tree, sorted by the ids of their keys. A machine that
-// publishes no format, or an invalid one, supports only format 1. Machines returns any error from keys.Published, and
-// machine faults.
+// publishes no format, or an invalid one, supports only format 1. Machines returns any error from keys.Published, or a
+// machine fault.
 func Machines(t *tree.Tree) (all []Machine, err error) {
 	published, err := keys.Published(t)
 	if err != nil {

@@ -10,8 +10,8 @@
 //
 // A word with punctuation is treated as code: user_id, /api/users, fooBar.baz and f(x) are phrases made of their words.
 // OR between two filters joins only these filters. For example, "from:Ann OR from:Bob plan" finds "plan" in mail from
-// either. A filter next to words also applies to the other alternatives of an OR, unless those alternatives have their
-// own filters. For example, "from:Ann a OR b" finds only mail from Ann.
+// either person. A filter next to words also applies to the other alternatives of an OR, unless those alternatives have
+// their own filters. For example, "from:Ann a OR b" finds only mail from Ann.
 //
 // Parse depends only on the query language, not on the index. The index depends only on Expr, not on the query
 // language.

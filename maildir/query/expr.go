@@ -5,12 +5,12 @@ import "time"
 // Query is a parsed search.
 type Query struct {
 	Expr          Expr      // nil matches every message
-	Thread        string    // messages in this thread, and the message with this id; "" for any thread
+	Thread        string    // messages in this thread, and the message with this id; empty for any thread
 	After, Before time.Time // created at or after After, and before Before; zero for no limit
 	Unread        bool      // only messages that are unread in the searching agent's inbox
 
-	// Mistaken is a word that is a filter in other search engines but is searched for as text here. Meant is
-	// mailtree's equivalent filter. Both are "" if there is no such word.
+	// Mistaken is a word that is a filter in other search engines but is searched for as text here. Meant is mailtree's
+	// equivalent filter. Both fields are empty if there is no such word.
 	Mistaken, Meant string
 
 	// Wild is the first word with a wildcard in a place where mailtree does not support one, as in *ploy and de?loy.

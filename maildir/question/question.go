@@ -3,15 +3,15 @@ package question
 
 import "strings"
 
-// Asks reports whether a message asks its recipients for something. It does if the sender requests an
-// acknowledgement, or if the subject or the last paragraph of the body ends in a question mark. A reply's subject
-// does not count, because it repeats the subject of the original message.
+// Asks reports whether a message asks its recipients for something. It does if the sender requests an acknowledgment,
+// or if the subject or the last paragraph of the body ends in a question mark. A reply's subject does not count,
+// because it repeats the subject of the original message.
 func Asks(subject, body string, ackRequired bool) bool {
 	isReply := len(subject) >= 3 && strings.EqualFold(subject[:3], "re:")
 	return ackRequired || !isReply && endsInMark(subject) || endsInMark(lastParagraph(body))
 }
 
-// endsInMark reports whether a text ends in a question mark, ignoring Markdown, closing quotation marks and closing
+// endsInMark reports whether text ends in a question mark, ignoring Markdown, closing quotation marks and closing
 // parentheses after it.
 func endsInMark(text string) bool {
 	text = strings.TrimRight(text, " \t\r\n*_`\"'”’»)]")

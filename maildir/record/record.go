@@ -42,7 +42,7 @@ type Account struct {
 // These are the limits of an account.
 const (
 	maxRead      = 200                 // number of a project's newest messages to search for decisions
-	maxDecisions = 200                 // number of decisions to list
+	maxDecisions = 200                 // maximum number of decisions to list
 	maxAsked     = 1000                // number of a project's newest questions to consider
 	askedFor     = 14 * 24 * time.Hour // how long a question stays open without an answer
 )
@@ -133,7 +133,7 @@ func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*A
 			return nil, fmt.Errorf("find the questions in project %s: %w", mail.Slug, err)
 		}
 		for _, a := range found {
-			if !format.ServerName(a.From) { // the server does not read answers
+			if !format.ServerName(a.From) { // skip the server's own messages, because the server does not read answers
 				all = append(all, asked{mail.Slug, a})
 			}
 		}

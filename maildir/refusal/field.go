@@ -4,7 +4,7 @@ package refusal
 // the reader sees the argument's name instead (Words.Args).
 type Field string
 
-// These are the fields.
+// Fields of requests.
 const (
 	Project     Field = "the project's key"
 	Agent       Field = "the agent's name"

@@ -83,7 +83,7 @@ func (w *Words) phrase(key string, e *Error) string {
 	text, ok := w.Phrases[key]
 	if !ok {
 		if text, ok = phrases[key]; !ok {
-			return "{" + key + "}" // a bug in the program, which tests detect
+			return "{" + key + "}" // an unknown phrase is a bug, which tests detect
 		}
 	}
 	return w.fill(text, e)
@@ -158,7 +158,7 @@ func (w *Words) field(e *Error) string {
 	return string(e.Field)
 }
 
-// count returns the number for a key. For "count", this is the first number.
+// count returns the number for a key. For the key "count", it is the first number.
 func count(all []int, key string) string {
 	i := 0
 	if _, nth, ok := strings.Cut(key, " "); ok {

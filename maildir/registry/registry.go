@@ -17,7 +17,7 @@ import (
 
 // Format says how a file's content is read and written, and how large the file may be.
 type Format[T any] struct {
-	Limit int64 // maximum size in bytes for reading
+	Limit int64 // maximum size of a file to read, in bytes
 
 	// Parse parses the file's bytes, which are nil if the file does not exist. stamp shows when the file was last
 	// changed.

@@ -8,11 +8,11 @@ import (
 // Folder is a folder on this machine that contains the same code base as another folder, although Git does not link
 // the two. An example is a second clone.
 type Folder struct {
-	Path string // absolute, without symbolic links
+	Path string // absolute path without symbolic links
 	Same string // the other folder, whose path names the project
 }
 
-// Folders lists the known folders of this kind. It is usually nil. In that case, only Git's links determine which
+// Folders lists every known Folder on this machine. It is usually nil. In that case, only Git's links determine which
 // folders contain the same code base. See package folders.
 type Folders []Folder
 
@@ -64,7 +64,7 @@ func (f Folders) around(path string) (in Folder, ok bool) {
 	return in, ok
 }
 
-// nested reports whether path is in another folder of top's code base, and that folder is itself below top.
+// nested reports whether path is in another folder of top's code base that is itself below top.
 func (f Folders) nested(top, path string) bool {
 	in, ok := f.around(path)
 	if !ok || in.Same != top || in.Path == top {
@@ -74,7 +74,7 @@ func (f Folders) nested(top, path string) bool {
 	return below
 }
 
-// Relative is like the method relative, but does not return the result elsewhere.
+// Relative is like relative, but without the result elsewhere.
 func (f Folders) Relative(top, path string) (rel string, ok bool, err error) {
 	rel, ok, _, err = f.relative(top, path)
 	return rel, ok, err

@@ -34,7 +34,7 @@ var ErrNoFirst = errors.New("the repository has no first commit")
 
 // FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the
 // given top. It runs Git, which walks the whole history: in a large repository, this takes seconds. It returns
-// ErrNoFirst, Git's error, and ctx's error.
+// ErrNoFirst, Git's error, or ctx's error.
 func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	_, common, err := GitFolders(top)
 	if err != nil {

@@ -16,19 +16,19 @@ const maxFolders = 100
 
 // Place is a path's location in relation to working trees.
 type Place struct {
-	Path string // in the main working tree and without symbolic links; the given path if it is not in a working tree
-	Top  string // top of the main working tree, or container of a bare layout (see containerOf); "" if there is none
+	Path string // the path in the main working tree, without symbolic links; outside working trees, the given path
+	Top  string // top of the main working tree, or container of a bare layout (see containerOf); empty if there is none
 
 	// Bare is the same path below the bare repository of a bare layout, and BareTop is that repository. Earlier
-	// versions named projects by Bare. Both are "" outside a bare layout.
+	// versions named projects by Bare. Both fields are empty outside a bare layout.
 	Bare, BareTop string
 }
 
 // PlaceOf maps a path inside a linked Git worktree to the same path in the main working tree, so that agents in both
-// use the same project. If a path leads into a working tree through symbolic links, PlaceOf maps it to the path
-// without the links, because Git and most programs report that path. If the main repository is bare, the container of
-// the bare layout takes the place of the main working tree. PlaceOf reads only small regular .git files above the
-// path. It returns an error only for a machine fault. See docs/reference/settings.md, "Projects".
+// worktrees use the same project. If a path leads into a working tree through symbolic links, PlaceOf maps it to the
+// path without the links, because Git and most programs report that path. If the main repository is bare, PlaceOf uses
+// the container of the bare layout instead of the main working tree. PlaceOf reads only small regular .git files above
+// the path. It returns an error only for a machine fault. See docs/reference/settings.md, "Projects".
 func PlaceOf(dir string) (Place, error) {
 	if strings.Count(dir, "/") > maxFolders {
 		return Place{Path: dir}, nil

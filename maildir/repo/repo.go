@@ -1,8 +1,8 @@
-// Package repo finds out facts about the code repository that contains a path. It finds the top of the working tree
-// (WorkTree), and the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders).
-// It reports whether the repository ignores case in paths (Codebase.IgnoresCase), with the same answer for the server
-// and the guard. It also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks
-// (Tracked), and what identifies the repository (FirstCommits, RemoteURL).
+// Package repo examines the code repository that contains a path. It finds the top of the working tree (WorkTree), and
+// the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders). It reports
+// whether the repository ignores case in paths (Codebase.IgnoresCase), with the same answer for the server and the
+// guard. It also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked),
+// and what identifies the repository (FirstCommits, RemoteURL).
 //
 // The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options
 // that prevent Git from running programs configured in the repository.
@@ -160,8 +160,8 @@ func linkedWorkTree(dir, main string) (string, error) {
 }
 
 // GitFolders returns the Git folder of the working tree with the given top, and the common Git folder that linked
-// worktrees share. If the tree is not a linked worktree, both are the same folder. If there is no Git folder or .git
-// cannot be read, both are "". GitFolders returns an error only for a machine fault.
+// worktrees share. If the tree is not a linked worktree, git and common are the same folder. If there is no Git folder
+// or .git cannot be read, they are empty. GitFolders returns an error only for a machine fault.
 func GitFolders(top string) (git, common string, err error) {
 	if git, err = gitFolder(top); err != nil || git == "" {
 		return "", "", err
@@ -237,8 +237,8 @@ func below(dir, p string) string {
 
 // setting is a line of a repository's configuration.
 type setting struct {
-	section string // in lower case, such as core
-	sub     string // such as origin in [remote "origin"]; "" if there is none
+	section string // name of the section in lower case, such as core
+	sub     string // name of the subsection, such as origin in [remote "origin"]; empty if there is none
 	key     string // in lower case
 	value   string // without quotation marks
 	given   bool   // the line has a value; a key alone means true

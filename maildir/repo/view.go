@@ -59,8 +59,8 @@ func (v *View) Exists(path string) bool {
 	return false
 }
 
-// Relative is like Folders.Relative, for the view's folder. If the path is in another folder of the code base, the view
-// includes that folder afterwards.
+// Relative is like Folders.Relative, but for the view's folder. If the path is in another folder of the code base, the
+// view includes that folder afterwards.
 func (v *View) Relative(path string) (rel string, ok bool) {
 	if v.fault != nil || v.top == "" {
 		return "", false

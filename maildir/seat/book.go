@@ -31,7 +31,7 @@ type Book struct {
 	changed func() // called when Write has something to write; must not block
 
 	mu      sync.Mutex
-	by      map[Key]Seat     // nil if not read yet
+	by      map[Key]Seat     // the seats, by key; nil if not read yet
 	unsaved map[string]*Seat // changes not yet written to files, by path; nil means to remove the file
 
 	writing sync.Mutex // held during Write, before mu
@@ -74,7 +74,7 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the seats of all windows, except the window of the agent named but.
+// Vacate removes the pane from the seats of all windows, except the window of the agent whose name is but.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone is like EndGone, except that it skips the session with the key in but. The caller must hold b.mu.
+// endGone is like EndGone, but skips the session whose key is but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -231,8 +231,9 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 // seen is the seat's state when these messages were loaded. Tell returns the messages that have not been announced at
 // the seat since its last Cut.
 //
-// If more is set, older unread messages exist. After the call, these are treated as announced. The first such call
-// after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok is false.
+// If more is set, older unread messages exist. After the call, the older messages are treated as announced. The first
+// such call after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok
+// is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -277,7 +278,7 @@ func (b *Book) NoteWake(k Key, w Wake) {
 }
 
 // Announced returns the time at which one of the agent's sessions first got a notice about the message. It returns the
-// zero time if no session got one, or if the book no longer has a record of it.
+// zero time if no session got such a notice, or if the book no longer has a record of the notice.
 func (b *Book) Announced(agent, id string) (at time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -131,7 +131,7 @@ func (p Process) args() []string {
 
 // namespace returns this process's PID namespace. Each container has its own.
 func namespace() string {
-	ns, _ := os.Readlink("/proc/self/ns/pid") // "" if the system has no namespaces
+	ns, _ := os.Readlink("/proc/self/ns/pid") // empty if the system has no namespaces
 	return ns
 }
 

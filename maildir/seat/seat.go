@@ -31,8 +31,8 @@ import (
 
 // Key identifies a seat: a client's session, or an agent's window (WindowOf).
 type Key struct {
-	Client string `json:"client"`  // as in `mailtree hook CLIENT`; "" for a window
-	ID     string `json:"session"` // for a window, the agent's name
+	Client string `json:"client"`  // name of the client, as in `mailtree hook CLIENT`; empty for a window
+	ID     string `json:"session"` // the session's id or, for a window, the agent's name
 }
 
 // WindowOf returns the key of the seat for an agent that has no session and gets notices about its mail in a tmux
@@ -55,9 +55,9 @@ func (k Key) path() string {
 
 // Pane is a tmux pane. The zero value means no pane.
 type Pane struct {
-	Tmux   string `json:"tmux"`             // value of its $TMUX: socket, pid of the tmux server, session
-	Pane   string `json:"pane"`             // value of its $TMUX_PANE
-	Window string `json:"window,omitempty"` // the window's name if the agent is named after it, otherwise ""
+	Tmux   string `json:"tmux"`             // value of $TMUX in the pane: socket, pid of the tmux server, session
+	Pane   string `json:"pane"`             // value of $TMUX_PANE in the pane
+	Window string `json:"window,omitempty"` // the window's name if the agent is named after it, otherwise empty
 }
 
 // Socket returns the path of the tmux server's socket.
@@ -92,14 +92,14 @@ type Seat struct {
 	Agent   string    `json:"agent"`
 	Dir     string    `json:"dir"`              // the folder in which the client was started
 	Pane    Pane      `json:"seat,omitzero"`    // the client's pane, or the pane from which the agent last called
-	Process Process   `json:"process,omitzero"` // the client's process; "" if unknown
+	Process Process   `json:"process,omitzero"` // the client's process; empty if unknown
 	Began   time.Time `json:"began"`
 	Active  time.Time `json:"active"`         // when the client last reported an event; accurate to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
 	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
-	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; "" if none, or unknown
+	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; empty if there is none or it is unknown
 	Wake    Wake      `json:"wake,omitzero"`
 
 	// A message announced before Since is announced again, because the earlier notice is no longer in the model's

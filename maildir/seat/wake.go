@@ -6,7 +6,7 @@ import "time"
 type Wake struct {
 	Outcome string    `json:"outcome"`
 	At      time.Time `json:"at"`
-	For     string    `json:"for"`           // the newest message that the attempt was about
+	For     string    `json:"for"`           // id of the newest message that the attempt was about
 	Why     string    `json:"why,omitempty"` // why the agent could not be woken
 }
 

@@ -51,7 +51,7 @@ type Order struct {
 // Variants selects the formats in which a body is sent. The zero value means markdown only.
 type Variants struct {
 	TextOnly bool   // the body is plain text, not markdown
-	HTML     string // the same text in HTML, stored unchanged next to the body; "" if there is none
+	HTML     string // the same text in HTML, stored unchanged next to the body; empty if there is none
 }
 
 // MailboxDepth is the default maximum number of unread messages in a mailbox for bounded drafts. It protects an
@@ -67,9 +67,10 @@ const MaxFanout = 64 << 20
 type Sent struct {
 	format.Message
 	Again bool
-	Acked bool             // the message that it answers is now acknowledged
+	Acked bool             // the message that this reply answers is now acknowledged
 	Notes []*refusal.Error // how the server deviated from the request
-	// Queued contains the slugs of other projects that do not have the message yet. The server delivers it there later.
+	// Queued contains the slugs of other projects that do not have the message yet. The server delivers the message to
+	// them later.
 	Queued []string
 }
 

@@ -57,7 +57,7 @@ func forwardSubject(s string) string {
 	return "Fwd: " + format.Cut(s, format.MaxSubject-5)
 }
 
-// quoted returns a text as a Markdown quotation.
+// quoted returns text as a Markdown quotation.
 func quoted(text string) string {
 	text = strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	return strings.ReplaceAll("> "+strings.ReplaceAll(text, "\n", "\n> "), "> \n", ">\n") + "\n"

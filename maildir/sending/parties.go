@@ -143,8 +143,9 @@ var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file
 	"other domains, because others can add such a file through Git: send the message from the command line, the " +
 	"web page or a tool.")
 
-// fromFileAcross is the refusal for a file in an outbox with recipients in other projects. Such a file is refused for
-// the same reason: anyone who may push to this project's mail could otherwise write to all projects on the machine.
+// fromFileAcross is the refusal for a file in an outbox with recipients in other projects. Such a file is refused
+// because it may come from a `git pull`: otherwise, anyone who may push to this project's mail could write to all
+// projects on the machine.
 var fromFileAcross = refusal.Invalid("{name} {arg} is in another project. A file in an outbox is never sent to other " +
 	"projects, because others can add such a file through Git: send the message from the command line, the web page or a " +
 	"tool.")

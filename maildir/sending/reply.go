@@ -176,7 +176,7 @@ func replySubject(s string) string {
 }
 
 // plainSubject returns a message's subject in a form that may be sent. A message that was not sent by a server may
-// contain characters that core.CheckText refuses. These are replaced with spaces.
+// contain characters that core.CheckText refuses. Such characters are replaced with spaces.
 func plainSubject(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

@@ -32,9 +32,10 @@ func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
 // writes these copies later.
 //
 // It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
-// It returns ErrInvalid, ErrTooLarge, and ErrConflict if the key was used for other content. It returns ErrUnavailable
-// if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft. These conditions do not
-// matter if the message was already delivered with the same key. See docs/reference/tools.md, "Sending".
+// It returns ErrInvalid or ErrTooLarge for an invalid draft, and ErrConflict if the key was used for other content. It
+// returns ErrUnavailable if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft.
+// These conditions do not matter if the message was already delivered with the same key. See docs/reference/tools.md,
+// "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)
 	if err != nil {
@@ -44,7 +45,8 @@ func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	passage := s.carrier.Begin(s.mail)
 	tx := &writer.Tx{Op: writer.Op{Verb: d.Verb, Agent: d.From}}
 	if d.Key != "" {
-		// The key may already be in a file that currently cannot be read. In that case, Sure refuses the operation.
+		// A message with the same idempotency key may be in a file that currently cannot be read. Because Sure is set,
+		// the writer then refuses the operation.
 		tx.Facts, tx.Sure = []string{core.KeyFact(d.From, d.Key)}, true
 	}
 	if d.InReplyTo != "" {
@@ -229,7 +231,7 @@ func (s *Sender) resolveOne(ctx context.Context, d *Order, field refusal.Field, 
 	name, err := s.mail.Addressed(ctx, party)
 	if s.isGuest(d) && (err != nil || s.mail.Store.PartyOf(name).Project != "") {
 		if _, nerr := s.mail.NeedParty(ctx, field, name); err != nil || nerr != nil {
-			return party, nil, nil // NeedParties refuses the name that the caller gave
+			return party, nil, nil // leave the name unchanged for NeedParties to refuse
 		}
 	}
 	if err != nil || !d.Anywhere || !core.IsAgent(name) {

@@ -14,7 +14,7 @@ import (
 )
 
 // PlanAutoAck plans the marks that a reply adds to the message that it answers, if the reply's sender received that
-// message from another sender. The message is marked read. If it requests an acknowledgement, and the reply goes to its
+// message from another sender. The message is marked read. If it requests an acknowledgment, and the reply goes to its
 // sender, it is also marked acknowledged. The marks contain the reply's time, so that PlanUndoAutoAck can recognize
 // them. If the message is then acknowledged, acked is true. PlanAutoAck returns any error from Group.Behind.
 func (s *Sender) PlanAutoAck(g *writer.Group, tx *writer.Tx, reply *format.Message) (acked bool, err error) {

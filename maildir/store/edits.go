@@ -125,7 +125,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 // edits contains changes by other programs that are ingested together.
 type edits struct {
 	paths []string
-	alike []string     // files written by the server that others may have changed, although their FileStat is the same
+	alike []string     // files written by the server that other programs may have changed, although their FileStat is the same
 	level []chan error // callers waiting for a comparison that found differences among these edits
 }
 
@@ -218,8 +218,8 @@ func mergeEdits(a, b []edit) []edit {
 	return append(append(all, a...), b...)
 }
 
-// firstEdits returns about most paths to ingest now, and the remaining edits. The edits are sorted. firstEdits does not
-// split the files of a message.
+// firstEdits splits sorted edits into the paths to ingest now and the edits to ingest later. The argument most is the
+// approximate number of paths to return, because the files of a message are not split.
 func firstEdits(all []edit, most int) (now []string, later []edit) {
 	n := min(len(all), most)
 	for n < len(all) && n > 0 && all[n].id != "" && all[n].id == all[n-1].id {

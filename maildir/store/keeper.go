@@ -23,7 +23,7 @@ type Config struct {
 	Limits *Limits // shared by all keepers in a store
 	Log    *slog.Logger
 	Now    func() time.Time
-	Writer writer.Config // the caller sets Key, Patience, Step and Observe; Open sets the rest
+	Writer writer.Config // the caller sets Key, Patience, Step and Observe; Open sets the other fields
 	// OpenHistory opens the history of the keeper's tree, and creates the repository if it is missing. It is called
 	// after the keeper has opened its writer.
 	OpenHistory func(k *Keeper) (history.Log, error)
@@ -69,12 +69,12 @@ type Keeper struct {
 	History history.Log
 
 	index  index.Index
-	doubt  chan struct{} // wakes compare after events were lost or on request
+	doubt  chan struct{} // wakes compare when events were lost or a comparison was requested
 	faults faults
 	alike  []string // files from edits.alike that could not be ingested yet; used only by the writer's Run
 
 	mu       sync.Mutex
-	edited   map[string]bool // reported by the watcher but not ingested yet
+	edited   map[string]bool // paths reported by the watcher but not ingested yet
 	backlog  []edit          // edits reported before edited that were too many to ingest at once; sorted
 	scanned  bool            // a comparison has finished, so files that the writer wrote recently must be checked too
 	asked    bool            // the writer has been asked to ingest edited and backlog

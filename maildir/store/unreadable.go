@@ -70,7 +70,7 @@ func (k *Keeper) retryUnreadable() {
 		k.faults.timer = time.AfterFunc(retryTime, k.retryUnreadable)
 	}
 	k.faults.mu.Unlock()
-	const scan = false // no scan of the rest of the tree
+	const scan = false // do not scan the rest of the tree
 	k.Edited(due, scan)
 }
 

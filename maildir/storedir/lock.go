@@ -100,7 +100,7 @@ func Take(root string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// openLock opens the lock file. It returns ErrUnavailable if the file is not a regular file, and any error from
+// openLock opens the lock file. It returns ErrUnavailable if the file is not a regular file, or any error from
 // os.OpenFile.
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
@@ -110,7 +110,7 @@ func openLock(root string, flags int) (*os.File, error) {
 }
 
 // CheckLock opens the lock file as a server does, and closes it. It changes nothing. It returns the same errors as
-// Take, and fs.ErrNotExist.
+// Take, or fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
 	f.Close() // if f is nil, Close only returns an error
@@ -198,8 +198,8 @@ func OpenLog(root string) (*os.File, error) {
 	return f, err
 }
 
-// CheckLog opens the log as a server does, and closes it. It changes nothing. It returns the same errors as OpenLog,
-// and fs.ErrNotExist.
+// CheckLog opens the log as a server does, and closes it. It changes nothing. It returns the same errors as OpenLog, or
+// fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
 	f.Close() // if f is nil, Close only returns an error

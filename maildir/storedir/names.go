@@ -13,12 +13,12 @@ import (
 // ProjectName contains a project's slug and the content of its project.json.
 type ProjectName struct {
 	Slug     string
-	HumanKey string    // "" if the file contains no key
+	HumanKey string    // empty if the file contains no key
 	Created  time.Time // zero if the file contains no time
 }
 
 // ProjectNames lists the projects in the store at root, sorted by slug. To be fast, it opens only one folder for all
-// projects, because every commit in a working tree calls it. It returns ErrUnavailable and machine faults.
+// projects, because every commit in a working tree calls it. It returns ErrUnavailable or a machine fault.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {

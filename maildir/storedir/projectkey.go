@@ -23,7 +23,7 @@ import (
 // "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
-	Home    string // the user's home folder, which is never a working tree, even with a .git; "" for none
+	Home    string // the user's home folder, which is never a working tree, even with a .git; empty if there is none
 }
 
 // isTop reports whether all paths below the top of a working tree belong to the top's project.
@@ -35,8 +35,8 @@ func (s Scope) isTop(top string) (bool, error) {
 	return !wide, err
 }
 
-// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. Both may contain
-// code bases, but neither is one. IsTooWide returns an error only for a machine fault.
+// IsTooWide reports whether a folder, given without symbolic links, is / or the user's home folder. Both folders may
+// contain code bases, but neither is one itself. IsTooWide returns an error only for a machine fault.
 func (s Scope) IsTooWide(dir string) (bool, error) {
 	if dir == "/" || dir == s.Home {
 		return true, nil
@@ -93,7 +93,7 @@ const (
 
 // Meaning identifies the project that a key refers to.
 type Meaning struct {
-	HumanKey string // "" if the key is a slug
+	HumanKey string // empty if the key is a slug
 	Slug     string
 	Rule     Rule         // zero if the key is a slug
 	Line     folders.Line // the line that matched, for the rules Linked and Noted
@@ -128,7 +128,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
-		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // reached through a symbolic link
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // given may lead to such a path through a symbolic link
 			return Meaning{}, notPath(m.Place.Path)
 		}
 		return m, nil
@@ -158,7 +158,7 @@ func PlainKey(key string) string {
 
 // projectAt finds the project that a path refers to. The first rule that matches applies. A project that was created
 // before its folder was in a working tree, or through a path that contains a link, keeps its old name. projectAt
-// returns errors from Names and Folders, and machine faults.
+// returns errors from Names and Folders, or a machine fault.
 func (r *Resolver) projectAt(given string) (m Meaning, err error) {
 	names, err := r.Names()
 	if err != nil {

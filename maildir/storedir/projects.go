@@ -97,8 +97,8 @@ func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	return trees, nil
 }
 
-// Slugs lists the folders below projects that may be projects, sorted by name. It returns ErrUnavailable if they cannot
-// be read.
+// Slugs lists the names of the folders below projects/ that may be projects, sorted. It returns ErrUnavailable if they
+// cannot be read.
 func Slugs(root string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(root, ProjectsDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -113,7 +113,7 @@ func Slugs(root string) ([]string, error) {
 	return slugs, nil
 }
 
-// SlugWord returns a slug without its last - and the digits after it, for lists that name several projects.
+// SlugWord returns a slug without its last hyphen and the digits after it, for lists that name several projects.
 func SlugWord(slug string) string {
 	if at := strings.LastIndexByte(slug, '-'); at > 0 {
 		return slug[:at]

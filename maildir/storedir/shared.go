@@ -18,7 +18,7 @@ const sharedFile = "shared.json"
 // Shared describes how a project is shared with other machines. The zero value means that the project is not shared.
 type Shared struct {
 	On  bool   `json:"on"`
-	Key string `json:"human_key,omitempty"` // path of the code base on this machine; "" means the path in project.json
+	Key string `json:"human_key,omitempty"` // path of the code base on this machine; empty means the path in project.json
 }
 
 // LoadShared reads how a project in the store at root is shared. It returns the zero value if the project was never

@@ -34,7 +34,7 @@ var (
 // statements splits a body into statements. It skips quotes, code blocks, tables and HTML, which are not the sender's
 // own words.
 func statements(body string) (all []statement) {
-	open, ended := "", true // fence of the open code block; whether the next line begins a new statement
+	open, ended := "", true // open is the fence of the open code block; ended reports whether the next line begins a new statement
 	for line := range strings.Lines(body) {
 		line = strings.TrimRight(strings.ReplaceAll(line, "**", ""), " \t\r\n")
 		text := strings.TrimLeft(line, " \t")

@@ -35,7 +35,7 @@ type Summary struct {
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
-	Text      string `json:"text,omitempty"` // written by the user's own command; "" if there is none or it failed
+	Text      string `json:"text,omitempty"` // written by the user's own command; empty if there is none or it failed
 	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
 	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
@@ -47,7 +47,7 @@ type Item struct {
 	Text      string `json:"text"`
 	MessageID string `json:"message_id"`
 	From      string `json:"from"`
-	Owner     string `json:"owner,omitempty"` // owner of an action; "" if the text does not name one
+	Owner     string `json:"owner,omitempty"` // owner of an action; empty if the text does not name one
 }
 
 // Part is one of the lists of a summary that commands and the page show.
@@ -64,10 +64,10 @@ func (s *Summary) Parts() []Part {
 // These are limits for a summary. Only the newest messages are read, and each list keeps its newest lines. A line has
 // at most 300 characters.
 const (
-	MaxMessages = 1000      // number of messages read
+	MaxMessages = 1000      // maximum number of messages to read
 	maxItems    = 50        // maximum number of lines in a list
 	maxExamples = 3         // number of messages with an excerpt
-	maxBody     = 256 << 10 // number of bytes read from a body
+	maxBody     = 256 << 10 // maximum number of bytes to read from a body
 )
 
 // MaxBody is the number of bytes of a body to read. The last byte is read only to detect a body that is too long.

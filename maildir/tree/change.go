@@ -37,7 +37,7 @@ type Write struct {
 	Action Action
 	Data   []byte
 	Sum    string   // SHA-256, in hex, of Data or, for a removal, of the removed file
-	Was    string   // for a replacement: SHA-256 of the old file when planned, if the history has it; otherwise ""
+	Was    string   // for a replacement, SHA-256 of the old file when planned, if the history has it; otherwise empty
 	Staged string   // the name below TmpDir, once the file is staged
 	Stat   FileStat // the state of the staged file
 	Done   bool     // the write has been moved into place

@@ -50,7 +50,7 @@ type Tree struct {
 	sys    system // the open folder, while users > 0
 }
 
-// SyncCall is the argument of Tree.Fail before a sync.
+// SyncCall is the argument with which Tree.Fail is called before a sync.
 const SyncCall = "(sync)"
 
 // FileStat is the state of a file. If two FileStats are equal, the file did not change in between, unless the first

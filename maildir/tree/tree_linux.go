@@ -16,7 +16,8 @@ import (
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
 // system contains the descriptor of the tree's folder. With openat2, one call resolves a whole path and refuses links
-// in it. os.Root would open every folder along the path, which took a third of the time of a send in a measurement.
+// in it. os.Root would open every folder along the path. In a measurement, that took a third of the time needed to send
+// a message.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until needed
@@ -233,8 +234,7 @@ func (t *Tree) openFolder(dir string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), filepath.Join(t.dir, dir)), nil
 }
 
-// statIn returns the state of an entry, using its folder's descriptor. This takes a third of the time of a lookup by
-// path.
+// statIn returns the state of an entry, using its folder's descriptor. This takes a third as long as a lookup by path.
 func statIn(folder *os.File, d fs.DirEntry) (FileStat, error) {
 	var s unix.Stat_t
 	if err := unix.Fstatat(int(folder.Fd()), d.Name(), &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {

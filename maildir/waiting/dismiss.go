@@ -45,7 +45,7 @@ func (l *Lister) Dismiss(ctx context.Context) (*Dismissed, error) {
 	if err := dismissed.Write(l.Mail.Tree, l.Agent, keys); err != nil {
 		return nil, err
 	}
-	l.Mail.Store.Feed.RingAgent(l.Mail.Slug, core.AnyAgent) // the page reads the list again
+	l.Mail.Store.Feed.RingAgent(l.Mail.Slug, core.AnyAgent) // makes the page reload the list
 	return &Dismissed{len(w.Stopped), len(w.Asleep), len(w.Broken)}, nil
 }
 

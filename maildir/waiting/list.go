@@ -29,23 +29,23 @@ type Lister struct {
 // List lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
 // line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
 type List struct {
-	Project string `json:"project"` // its slug; "" for all projects
-	Agent   string `json:"agent"`   // need not exist; if it does not, only Stopped and the fields below it are filled
+	Project string `json:"project"` // slug of the project; empty for all projects
+	Agent   string `json:"agent"`   // name of the agent; if it does not exist, only Stopped and the fields below it are filled
 
-	Prompts []wake.Prompt `json:"prompts"` // agents whose clients ask for permission; they belong to the first group
+	Prompts []wake.Prompt `json:"prompts"` // permission prompts of the agents' clients, which belong to the first group
 
 	// The following are groups of threads, with at most maxWaiting threads each unless Query.All is set. Urgent threads
 	// come first, then threads of high importance, then the newest. A thread is in the first group that it fits.
-	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgement
-	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgement or answer
+	Blocked   []Thread `json:"blocked_on_you"`    // urgent and important mail that needs the agent's acknowledgment
+	Questions []Thread `json:"questions"`         // other mail that asks for the agent's acknowledgment or answer
 	New       []Thread `json:"new"`               // other unread mail
-	Owed      []Thread `json:"waiting_on_others"` // threads in which others owe the agent an answer
+	Owed      []Thread `json:"waiting_on_others"` // threads in which other agents owe the agent an answer
 	Totals    Totals   `json:"totals"`
 
 	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
 	Later      int       `json:"later,omitempty"`
-	LaterUntil time.Time `json:"later_until,omitzero"` // when the first of these threads appears again
-	Hidden     []Thread  `json:"hidden"`               // these threads, if Query.All is set
+	LaterUntil time.Time `json:"later_until,omitzero"` // when the first hidden thread appears again
+	Hidden     []Thread  `json:"hidden"`               // the hidden threads; filled only if Query.All is set
 
 	Unread int `json:"unread"` // number of all unread messages
 
@@ -56,9 +56,9 @@ type List struct {
 	Asleep     []wake.Unwoken   `json:"asleep"`                // agents with unread mail that cannot be woken
 	Held       []holds.Held     `json:"held"`                  // agents that are on hold
 	Broken     []format.Problem `json:"broken"`                // the first 50 invalid files
-	MoreBroken int              `json:"more_broken,omitempty"` // number of other invalid files
+	MoreBroken int              `json:"more_broken,omitempty"` // number of invalid files that are not in Broken
 
-	Invalid int `json:"invalid"` // number of all invalid files, dismissed or not
+	Invalid int `json:"invalid"` // total number of invalid files, dismissed or not
 
 	LeftOut map[string]string `json:"left_out,omitempty"` // why other projects could not be opened, by slug
 }
@@ -83,13 +83,13 @@ func (w *List) More() (n int) {
 // BrokenFiles returns the number of invalid files that are not dismissed, including files that are not listed.
 func (w *List) BrokenFiles() int { return len(w.Broken) + w.MoreBroken }
 
-// These are the IDs of two groups: the threads in which others owe the agent something, and List.Hidden.
+// These are the IDs of two groups: the threads in which other agents owe the agent something, and List.Hidden.
 const (
 	OwedID   = "owed"
 	HiddenID = "hidden"
 )
 
-// Group is a group of List as commands and the page show it.
+// Group is one group in a List, in the form shown by commands and on the page.
 type Group struct {
 	ID, Title string
 	Prompts   []wake.Prompt
@@ -122,13 +122,13 @@ type Query struct {
 
 // Thread is a thread with waiting messages.
 type Thread struct {
-	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // the most urgent, then newest, waiting message; for Owed, the agent's message
+	Message string `json:"message_id"` // id of the most urgent waiting message (the newest of several); for Owed, of the agent's message
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
-	// other author. For Owed, People are the agents that owe an acknowledgement or an answer.
+	// other author. For Owed, People are the agents that owe an acknowledgment or an answer.
 	People     []string `json:"people"`
 	Importance string   `json:"importance"` // the highest importance of the waiting messages
 

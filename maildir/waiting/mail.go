@@ -80,7 +80,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden} {
 		*into = []Thread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // otherwise it was deleted in the meantime
+			if o, ok := outlines[all[i].Cursor]; ok { // if there is no outline, the message was deleted in the meantime
 				t := l.waitingThread(all, threads[all[i].Thread], &o)
 				t.Decides, t.Until = decides[t.Message], hidden[t.Thread].Until
 				*into = append(*into, t)
@@ -114,7 +114,7 @@ func (l *Lister) hide(ctx context.Context, w *List, all []waiting) (map[string]i
 	if err != nil || len(hidden) == 0 {
 		return nil, err
 	}
-	newest := map[string]int64{} // by thread: the cursor of the newest waiting message
+	newest := map[string]int64{} // cursor of the newest waiting message, by thread
 	for i := range all {
 		newest[all[i].Thread] = max(newest[all[i].Thread], all[i].Cursor)
 	}
@@ -238,7 +238,7 @@ func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err
 }
 
 // isQuestion reports whether a message is a question to the agent or by the agent. A message that requests an
-// acknowledgement is not treated as a question, because it is waiting for the acknowledgement. A message from the
+// acknowledgment is not treated as a question, because it is waiting for the acknowledgment instead. A message from the
 // server is not treated as a question either, because the server does not read answers.
 func (l *Lister) isQuestion(d *index.Due) bool {
 	to := d.Kind == "to" && d.From != l.Agent && !format.ServerName(d.From) || d.Kind == index.KindSent
@@ -313,8 +313,8 @@ func (l *Lister) Decides(m *index.Delivery) bool {
 		!format.ServerName(m.From)
 }
 
-// Asking returns the threads that ask the agent for an answer or an acknowledgement, including those that the agent
-// has hidden. The keys are thread ids. It returns any error from the index.
+// Asking returns the threads that ask the agent for an answer or an acknowledgment, including those that the agent has
+// hidden. The keys are thread ids. It returns any error from the index.
 func (l *Lister) Asking(ctx context.Context) (map[string]bool, error) {
 	const open = false // only the agent reads the result
 	all, err := l.waitingMail(ctx, open)

@@ -4,8 +4,9 @@
 // announced to it, but only once for the same messages. An agent without a session is woken in its tmux window while
 // the agent is ready, once for each message.
 //
-// Some clients wait to be woken (AwaitNews). The server wakes the others (IdleSeats). All of this is run-time state
-// (package seat). See docs/reference/hooks.md, "Waking", and docs/reference/agentmail.md, "Waking an agent in tmux".
+// Some clients wait to be woken (AwaitNews). The server wakes the other clients (IdleSeats). All of this is run-time
+// state (package seat). See docs/reference/hooks.md, "Waking", and docs/reference/agentmail.md, "Waking an agent in
+// tmux".
 //
 //	sessions.go    the agent of a session, and the session's state
 //	waking.go      which agents to wake now

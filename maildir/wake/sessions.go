@@ -55,7 +55,7 @@ type SessionState = seat.State
 type SessionEvent struct {
 	SessionKey
 	Dir     string       // the folder in which the client was started
-	Model   string       // "" if the client does not report it
+	Model   string       // empty if the client does not report it
 	Agent   string       // the session's agent if it is already known; otherwise "" (see Begin)
 	Pane    Pane         // the pane in which the client is running; zero outside tmux
 	Process seat.Process // the client's process
@@ -147,8 +147,8 @@ func (ss *Sessions) leave(ctx context.Context, agent string) {
 	}
 }
 
-// ContextCut records that the model's context was reset. The model gets its agent's name and the notices about unread
-// mail again.
+// ContextCut records that the model's context was reset. The model is then told its agent's name again, and gets the
+// notices about unread mail again.
 func (ss *Sessions) ContextCut(k SessionKey) {
 	ss.mail.Seats.Change(k, func(s *seat.Seat) {
 		s.Cut(ss.mail.Store.Now())
@@ -227,11 +227,11 @@ func (ss *Sessions) Asks(agent string) bool {
 
 // Prompt is a permission prompt: an agent's client asks the user whether a tool may run.
 type Prompt struct {
-	Project string `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 
 	Agent  string    `json:"agent"`
 	Client string    `json:"client"`
-	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; "" if the client does not name it
+	Tool   string    `json:"tool,omitempty"` // such as "Bash: make test"; empty if the client does not name it
 	Dir    string    `json:"dir"`            // the folder in which the client was started
 	Pane   seat.Pane `json:"pane,omitzero"`  // the client's tmux pane, if it runs in one
 	Since  time.Time `json:"since"`          // when the client last reported an event; accurate to the minute

@@ -40,7 +40,7 @@ func (ss *Sessions) Unwakeable(a *index.AgentRow) (why string) {
 	return "it has no session with the hooks that mailtree setup installs"
 }
 
-// unwakeable is like Unwakeable, for a live session.
+// unwakeable is like Unwakeable, but for a live session.
 func (ss *Sessions) unwakeable(s *seat.Seat) string {
 	way := s.Way()
 	switch {
@@ -61,13 +61,13 @@ func (ss *Sessions) unwakeable(s *seat.Seat) string {
 // Unwoken is an agent with unread mail that cannot be woken. The agent never had a session, all of its sessions have
 // ended, or none of its sessions can be reached.
 type Unwoken struct {
-	Project string        `json:"project,omitempty"` // in a list of all projects: the slug
+	Project string        `json:"project,omitempty"` // slug; set only in a list of all projects
 	Agent   string        `json:"agent"`
 	Unread  int           `json:"unread"` // number of unread messages, at most seat.Most
 	Since   time.Time     `json:"since"`  // when the oldest unread message was created
 	Age     time.Duration `json:"age_ns"`
 	Never   bool          `json:"never"` // the agent never had a session
-	Ended   bool          `json:"ended"` // all of its sessions have ended
+	Ended   bool          `json:"ended"` // all of the agent's sessions have ended
 }
 
 // UnwokenAfter is how long mail must be unread before it is reported.
@@ -110,7 +110,7 @@ func (ss *Sessions) Unwoken(ctx context.Context) (all []Unwoken, err error) {
 	return all, nil
 }
 
-// AgentUnwoken is like Unwoken, for one agent. It returns nil if Unwoken would not list the agent.
+// AgentUnwoken is like Unwoken, but for one agent. It returns nil if Unwoken would not list the agent.
 func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, error) {
 	now := ss.mail.Store.Now()
 	live, ended := ss.mail.Seats.Sessions(agent)

@@ -84,7 +84,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 			}
 			continue
 		}
-		begins = time.Time{} // do not wait for the session to begin again
+		begins = time.Time{} // do not wait a second time for the session to begin
 		one, err := ss.sleeper(ctx, s, false)
 		if err != nil {
 			return n, false, err
@@ -132,7 +132,7 @@ func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, rep
 
 // unreadMail is an agent's unread mail.
 type unreadMail struct {
-	agent  *index.AgentRow // nil if there is no such agent
+	agent  *index.AgentRow // the agent; nil if it does not exist
 	newest []seat.Unread   // up to seat.Most messages, newest first
 	all    int
 }
@@ -173,8 +173,8 @@ type IdleSeat struct {
 	seat.Seat
 	Program string        // from the profile, or "agentmail" if the agent has a pane (only that toolset records panes)
 	New     int           // number of unread messages that were not announced
-	Newest  string        // the newest of these messages
-	Works   bool          // the seat is not idle, and its client's hook notifies it
+	Newest  string        // id of the newest message that was not announced
+	Works   bool          // a turn is in progress, so the client's hook will deliver the notice
 	Rest    time.Duration // how much longer the wake must wait: see mostVolley
 
 	mail unreadMail
@@ -256,7 +256,7 @@ func (ss *Sessions) NoteWake(k SessionKey, w seat.Wake) { ss.mail.Seats.NoteWake
 type WakeStatus struct {
 	Client string
 	Ended  bool
-	Waits  bool      // its client is waiting for mail
+	Waits  bool      // the session's client is waiting for mail
 	Way    string    // how to wake the session if its client is not waiting; see seat.Seat.Way
 	Wake   seat.Wake // the last attempt; zero if none was needed
 }

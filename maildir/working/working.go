@@ -20,13 +20,13 @@ const maxEdits = 200
 type File struct {
 	Path    string   // relative to the root of the code repository
 	Editors []Editor // newest edit first
-	Claims  []Claim  // live, earliest first; for an edited file, also exclusive claims on other patterns that cover it
+	Claims  []Claim  // live claims, earliest first; for an edited file, also exclusive claims on other patterns that cover it
 }
 
 // Editor is an agent that edits a file.
 type Editor struct {
 	editing.Editor
-	Holder string // the agent whose exclusive claim the edit violates; "" if none
+	Holder string // the agent whose exclusive claim the edit violates; empty if there is none
 }
 
 // Claim is a claim with the agents that it has blocked.
@@ -42,7 +42,7 @@ type Stopped struct {
 }
 
 // Clashes reports whether agents conflict over the file: two of them edit it, one of them edits it although another
-// has claimed it, or a claim on it has blocked an agent.
+// agent has claimed it, or a claim on it has blocked an agent.
 func (f *File) Clashes() bool {
 	return len(f.Editors) > 1 || slices.ContainsFunc(f.Editors, func(e Editor) bool { return e.Holder != "" }) ||
 		slices.ContainsFunc(f.Claims, func(c Claim) bool { return c.Pattern == f.Path && len(c.Stopped) > 0 })
@@ -121,7 +121,7 @@ func (f *File) setHolder(agent string) {
 	}
 }
 
-// stoppedBy returns the agents that the claim in the given file has blocked.
+// stoppedBy returns the agents blocked by the claim in the given file.
 func stoppedBy(stops []claims.Stop, file string) (all []Stopped) {
 	for _, s := range stops {
 		for _, by := range s.By {

@@ -20,19 +20,19 @@ type Merge struct {
 // Op is one operation in the form that the history records.
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
-	Agent   string // the agent that requested the operation; "" for the server itself
+	Agent   string // the agent that requested the operation; empty for the server itself
 	ID      string // message id, if the operation is about a message
 	Marks   string // id of another message that the operation marks: for a reply, the message that it answers
-	Door    string // the channel, as in format.Through; "" for the server itself
-	Step    string // the step that the operation belongs to, as in format.InStep; "" for none
+	Door    string // the channel, as in format.Through; empty for the server itself
+	Step    string // the step that the operation belongs to, as in format.InStep; empty if there is none
 	Summary string // one readable line: "GreenCastle -> BlueLake: Plan for /api/users"; never names a bcc recipient
 	At      time.Time
 	Waited  time.Duration // for a pop: the age of the popped message
 	Merges  Merge
 	Paths   []string // tracked files that were written or removed, relative to the tree: see tracked
 
-	// Written describes each file that was written or removed, by path. If a path is missing here, the history reads
-	// the file from disk. It also does so while more than 32 MiB of content is waiting to be committed (invariant
+	// Written describes each file that was written or removed, by path. If a path is missing from Written, the history
+	// reads the file from disk. It also does so while more than 32 MiB of content is waiting to be committed (invariant
 	// I6).
 	Written map[string]tree.Written
 

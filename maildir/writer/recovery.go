@@ -193,7 +193,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			}
 		case at.intact:
 			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
-		case at.placed && !at.asBefore: // in place, but another program may have changed it since
+		case at.placed && !at.asBefore: // the file is in place, but another program may have changed it since
 			placed++
 		case !at.staged:
 			lost++

@@ -153,7 +153,7 @@ var ErrStopped error = &refusal.Error{
 
 // Do hands an operation to the writer and waits for the answer. If Do returns nil, the files are durable and indexed.
 // If ctx ends first, or the disk does not respond within Config.Patience, Do returns an error, but an operation that
-// was already planned may still be carried out. Do returns errors from tx.Plan, refusals for disk faults, and
+// was already planned may still be carried out. Do returns errors from tx.Plan, refusals for disk faults, or
 // ErrStopped.
 func (w *Writer) Do(ctx context.Context, tx *Tx) error {
 	if w.Observe == nil {

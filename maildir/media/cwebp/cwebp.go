@@ -1,4 +1,4 @@
-// Package cwebp converts photographs to WebP with the program cwebp, if it is installed. The conversion is lossy,
+// Package cwebp converts photographs to WebP with the cwebp program, if it is installed. The conversion is lossy,
 // because a lossless version of a JPEG image is never smaller than the original.
 package cwebp
 
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Limit is how long the program may run. In a measurement, 8 million pixels of noise took 1.7 s.
+// Limit is how long cwebp may run. In a measurement, 8 million pixels of noise took 1.7 s.
 const Limit = 15 * time.Second
 
 // limited runs a program with at most 256 MiB of memory, if the system enforces the limit. In a measurement, 8 million

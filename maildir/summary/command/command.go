@@ -18,7 +18,7 @@ import (
 const (
 	Limit     = 30 * time.Second // maximum duration of a call, including the wait for its turn
 	maxOutput = 16 << 10         // bytes
-	atATime   = 2                // number of commands that may run at the same time
+	atATime   = 2                // maximum number of commands that run at the same time
 )
 
 // Command is a shell command that reads a thread from its standard input and prints the summary. It is safe for
