@@ -99,7 +99,7 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 // sharedBranch returns the branch with the mail in the other repository: main or, if there is only one branch, that
 // branch.
 func (r *repository) sharedBranch(program string) (string, error) {
-	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
+	out, err := r.runRemote(r.ctx, program, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {
 		return "", err
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mailtree/maildir/history"
 	"mailtree/maildir/merge"
 	"mailtree/maildir/tree"
@@ -81,13 +83,12 @@ func (l *limited) Write(b []byte) (int, error) {
 
 // runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without the password that a
 // URL may contain.
-func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
+func (r *repository) runRemote(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
-	c := remoteCommand(ctx, program, git, args...)
-	own, _ := remoteCommand(ctx, program, git, "config", "--get", "core.sshCommand").Output()
-	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" && len(own) == 0 {
-		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	c := remoteCommand(ctx, program, r.git, args...)
+	if err := r.batchSSH(ctx, c); err != nil {
+		return "", fmt.Errorf("git %s: prepare ssh: %w", args[0], err)
 	}
 	var out, said limited
 	c.Stdout, c.Stderr = &out, &said
@@ -111,6 +112,29 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 		err = &gitError{args: args, said: withoutPassword(said.String()), err: err}
 	}
 	return out.String(), err
+}
+
+// batchSSH makes a remoteCommand run ssh in batch mode, unless the user has configured how to run ssh. Git runs the
+// program in GIT_SSH only if core.sshCommand is not set, so Git itself reads the user's configuration at that moment.
+// If the program cannot be executed, for example because the file system is mounted with noexec, batchSSH asks Git for
+// core.sshCommand.
+func (r *repository) batchSSH(ctx context.Context, c *exec.Cmd) error {
+	c.Env = slices.DeleteFunc(c.Env, func(v string) bool { return v == "GIT_SSH_COMMAND=" }) // Git would run ""
+	if os.Getenv("GIT_SSH_COMMAND") != "" || os.Getenv("GIT_SSH") != "" {
+		return nil
+	}
+	if err := r.makeOwn(); err != nil {
+		return err
+	}
+	program := r.path(ownFolder + "/" + ownSSH)
+	if unix.Access(program, unix.X_OK) == nil {
+		c.Env = append(c.Env, "GIT_SSH="+program)
+		return nil
+	}
+	if own, _ := remoteCommand(ctx, c.Path, r.git, "config", "--get", "core.sshCommand").Output(); len(own) == 0 {
+		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	}
+	return nil
 }
 
 // withoutPassword removes the user names and passwords from the URLs in text.
@@ -238,7 +262,7 @@ func (r *repository) fetch(program, branch string, claims bool) error {
 	if claims {
 		args = append(args, "+"+claimsRef+":"+claimsRef)
 	}
-	_, err := runRemote(r.ctx, program, r.git, args...)
+	_, err := r.runRemote(r.ctx, program, args...)
 	return err
 }
 
@@ -249,7 +273,7 @@ func (l *Log) Push(ctx context.Context) error {
 		return err
 	}
 	l.step("push")
-	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
+	_, err = repo.runRemote(ctx, program, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
 	l.step("pushed")
 	var e *gitError
 	switch {

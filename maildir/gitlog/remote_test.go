@@ -102,6 +102,49 @@ func TestRemoteAsksNobody(t *testing.T) {
 	}
 }
 
+// TestRemoteBatchMode checks that ssh runs in batch mode unless the user has configured how to run it, and that a change
+// of the configuration applies to the next fetch.
+func TestRemoteBatchMode(t *testing.T) {
+	home := t.TempDir()
+	path := func(name string) string { return filepath.Join(home, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(path(name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"ssh", "mine"} {
+		write(name, "#!/bin/sh\necho "+name+" \"$1\" >&2\nexit 1\n")
+	}
+	write("config", "[include]\n\tpath = included\n")
+	t.Setenv("PATH", home+":"+os.Getenv("PATH"))
+	t.Setenv("GIT_CONFIG_GLOBAL", path("config"))
+	t.Setenv("GIT_SSH_COMMAND", "")
+	t.Setenv("GIT_SSH", "")
+	tr := newTree(t, Config{})
+	tr.git("remote", "add", "origin", "ssh://example.invalid/mail.git")
+	fetch := func(want string) {
+		t.Helper()
+		if _, err := tr.log.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("fetch: %v, not %q", err, want)
+		}
+	}
+	const batch = "ssh -oBatchMode=yes"
+	script := tr.path(".git/" + ownFolder + "/" + ownSSH)
+	for range 2 {
+		fetch(batch)
+		write("included", "[core]\n\tsshCommand = "+path("mine")+"\n")
+		fetch("mine")
+		write("included", "")
+		fetch(batch)
+		tr.check(os.Chmod(script, 0o600)) // as on a file system that is mounted with noexec
+	}
+	t.Setenv("GIT_SSH", path("mine"))
+	fetch("mine")
+	t.Setenv("GIT_SSH_COMMAND", path("mine")+" first")
+	fetch("mine first")
+}
+
 // TestRemoteHangs checks that the user's ssh command has no terminal on which to prompt, and ends when the fetch
 // ends.
 func TestRemoteHangs(t *testing.T) {
@@ -236,11 +279,11 @@ func TestHistoryBomb(t *testing.T) {
 func TestRemoteLeavesChild(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git")
-	script := "#!/bin/sh\ncase \"$*\" in *--get*) exit 1;; esac\necho done\nsleep 20 > /dev/null < /dev/null &\nexit 0\n"
+	script := "#!/bin/sh\necho done\nsleep 20 > /dev/null < /dev/null &\nexit 0\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := runRemote(t.Context(), program, t.TempDir(), "fetch")
+	out, err := (&repository{git: t.TempDir()}).runRemote(t.Context(), program, "fetch")
 	if err != nil || out != "done\n" {
 		t.Errorf("%q, %v", out, err)
 	}
