@@ -86,7 +86,7 @@ func (l *Log) FetchClaims(ctx context.Context) error {
 		return err
 	}
 	l.step("fetch claims")
-	if err = repo.fetch(program, "", true); lacks(err, claimsRef) {
+	if err = repo.fetch(program, "", false, true); lacks(err, claimsRef) {
 		return repo.setRef(claimsRef, hash{})
 	}
 	return err

@@ -42,7 +42,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.fetch(program, branch, false); err != nil {
+	if err := r.fetch(program, branch, false, false); err != nil {
 		return err
 	}
 	theirs, err := r.ref(remoteRef)

@@ -132,29 +132,36 @@ func (p *publication) unchanged() error {
 
 // lockIndex takes index.lock unless we already hold it. It retries for up to lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
-	deadline := time.Now().Add(lockPatience)
-	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {
-		err := os.Link(p.repo.path(lockStage), p.repo.path("index.lock"))
-		p.locked = err == nil
-		switch {
-		case p.locked:
-		case !errors.Is(err, fs.ErrExist):
-			return err
-		case time.Now().After(deadline):
-			return p.repo.lockedBy("index.lock")
-		default:
-			if err := clock.Sleep(ctx, wait); err != nil {
-				return err
-			}
-		}
+	if p.locked {
+		return nil
 	}
-	return nil
+	err := patiently(ctx, lockPatience, func() error { return os.Link(p.repo.path(lockStage), p.repo.path("index.lock")) })
+	p.locked = err == nil
+	if errors.Is(err, fs.ErrExist) {
+		return p.repo.lockedBy("index.lock")
+	}
+	return err
 }
 
 const (
-	lockPatience = 2 * time.Second
-	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
+	lockPatience = 2 * time.Second        // for index.lock
+	refPatience  = 200 * time.Millisecond // for the lock of a ref
 )
+
+// patiently calls take until take returns an error other than fs.ErrExist, which means that another program holds the
+// lock. After the given time, it returns fs.ErrExist.
+func patiently(ctx context.Context, patience time.Duration, take func() error) error {
+	deadline := time.Now().Add(patience)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := take()
+		if !errors.Is(err, fs.ErrExist) || time.Now().After(deadline) {
+			return err
+		}
+		if err := clock.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
 
 // rest waits for a moment if another program has just written the index. Git's own commands (commit, merge, checkout)
 // hold no lock between writing the index and moving HEAD, and fail if the branch moves in the meantime. rest checks
@@ -272,7 +279,7 @@ func (g *gitProgram) lockRef(k *mark) (refLock, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(g.ctx, commandLimit)
-	c := gitCommand(ctx, program, g.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
+	c := gitCommand(ctx, program, g.git, "-c", "core.filesRefLockTimeout=200", "update-ref", "--stdin", "-m", k.Log)
 	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+serverName, "GIT_COMMITTER_EMAIL="+serverName+"@"+defaultDomain)
 	l := &updateRef{cancel: cancel}
 	c.Stderr = &l.said

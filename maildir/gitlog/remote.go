@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -211,10 +213,17 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 		return false, err
 	}
 	l.step("fetch")
-	if err = repo.fetch(program, at.branch, true); lacks(err, claimsRef) {
+	claims, force := true, false
+	err = repo.fetch(program, at.branch, force, claims)
+	if lacks(err, claimsRef) {
+		claims = false
 		if err = repo.setRef(claimsRef, hash{}); err == nil {
-			err = repo.fetch(program, at.branch, false)
+			err = repo.fetch(program, at.branch, force, claims)
 		}
+	}
+	if wasRefused(err) {
+		force = true
+		err = repo.fetch(program, at.branch, force, claims)
 	}
 	if lacks(err, at.branch) { // the shared repository is empty
 		return !before.IsZero(), repo.setRef(remoteRef, hash{})
@@ -225,7 +234,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 		return false, err
 	}
 	l.noteUnpacked(packWeight)
-	if err == nil && !before.IsZero() {
+	if err == nil && force && !before.IsZero() {
 		rewritten, err = repo.follows(now, before)
 		rewritten = !rewritten && err == nil
 	}
@@ -236,6 +245,13 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 func lacks(err error, ref string) bool {
 	var e *gitError
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
+}
+
+// wasRefused reports whether git fetch ended normally but did not update a ref, for example because the other
+// repository's branch no longer contains the commit that was fetched before.
+func wasRefused(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
 }
 
 // ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes any
@@ -252,12 +268,17 @@ func (r *repository) ownRef(name string) (hash, error) {
 }
 
 // fetch fetches a branch into remoteRef and, if claims is set, the list of claims into claimsRef. If branch is "", it
-// fetches only the list. When it returns, the fetched objects are verified and durable.
-func (r *repository) fetch(program, branch string, claims bool) error {
+// fetches only the list. Unless force is set, Git refuses to move remoteRef to a commit that does not descend from the
+// current one. When fetch returns, the fetched objects are verified and durable.
+func (r *repository) fetch(program, branch string, force, claims bool) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-		"--no-auto-maintenance", "--refmap=", "--", remoteName}
+		"--no-auto-maintenance", "--show-forced-updates", "--refmap=", "--", remoteName}
 	if branch != "" {
-		args = append(args, "+"+branch+":"+remoteRef)
+		refs := branch + ":" + remoteRef
+		if force {
+			refs = "+" + refs
+		}
+		args = append(args, refs)
 	}
 	if claims {
 		args = append(args, "+"+claimsRef+":"+claimsRef)
@@ -308,12 +329,44 @@ func isDeclined(said string) bool {
 	})
 }
 
-// setRef moves one of our own refs, or removes it if the hash is zero.
+// setRef moves one of our own refs, or removes it if the hash is zero. Like git update-ref, it writes the ref's lock
+// file and renames it into place. So a concurrent `git pack-refs` does not remove the new value.
 func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
-		return r.plainly(nil, "update-ref", "-d", name)
+		if at, err := r.ref(name); err == nil && at.IsZero() {
+			return nil
+		}
+		return r.plainly(nil, "update-ref", "-d", name) // also removes the ref from packed-refs
 	}
-	return r.plainly(nil, "update-ref", name, to.String())
+	err := r.writeRef(name, to)
+	if err != nil {
+		err = fmt.Errorf("update %s: %w", name, err)
+	}
+	return err
+}
+
+func (r *repository) writeRef(name string, to hash) error {
+	file := r.path(name)
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // do not create .git again
+		return err
+	}
+	lock := file + ".lock"
+	var f *os.File
+	err := patiently(r.ctx, refPatience, func() (err error) {
+		f, err = os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o644)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(to.String() + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(lock, file)
+	}
+	if err != nil {
+		err = errors.Join(err, tree.IgnoreGone(os.Remove(lock)))
+	}
+	return err
 }
 
 // Compare implements history.Remote.
@@ -361,15 +414,8 @@ func name(h hash) string {
 
 // compare fills in the merge input if the two commits differ.
 func (r *repository) compare(m *history.MergeInput) error {
-	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
-	var exit *exec.ExitError
-	switch m.Base = strings.TrimSpace(string(base)); {
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
-		return history.ErrForeign
-	case err != nil:
-		return err
-	}
-	if m.Ahead, m.Behind, err = r.aheadBehind(m.Ours, m.Theirs); err != nil {
+	err := r.relate(m)
+	if err != nil {
 		return err
 	}
 	ours := map[string]merge.Entry{}
@@ -402,13 +448,31 @@ func (r *repository) within(memory int) *repository {
 	return &view
 }
 
-// aheadBehind returns the number of commits that only ours contains, and the number that only theirs contains.
-func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
-	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
-	if err == nil {
-		_, err = fmt.Sscan(string(out), &ahead, &behind)
+// relate fills in the merge base of the two commits, and how many commits only ours and only theirs contains. If the
+// commits have no common ancestor, it returns history.ErrForeign. A boundary is a common ancestor with a child that
+// only one side contains. Every merge base is a boundary, so a single boundary is the merge base.
+func (r *repository) relate(m *history.MergeInput) error {
+	of := map[string]int{} // the number of commits by Git's mark
+	boundary := ""
+	err := r.stream(func(record []byte) error {
+		mark, name := string(record[:min(1, len(record))]), string(record[min(1, len(record)):])
+		if of[mark]++; mark == "-" {
+			boundary = name
+		}
+		return nil
+	}, "log", "-z", "--boundary", "--format=tformat:%m%H", m.Ours+"..."+m.Theirs, "--")
+	if err == nil && of["-"] == 0 {
+		err = history.ErrForeign
 	}
-	return ahead, behind, err
+	if err == nil && of["-"] > 1 {
+		var base []byte
+		base, err = r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
+		boundary = strings.TrimSpace(string(base))
+	}
+	if err == nil {
+		m.Base, m.Ahead, m.Behind = boundary, of["<"], of[">"]
+	}
+	return err
 }
 
 // crossed calls each, with Base and Theirs set, for every file that differs between base and a commit.
