@@ -26,7 +26,7 @@ import (
 // ownFolder is the folder in .git that our git commands use as the repository. It has its own configuration and
 // attributes, but the objects, index and work tree of .git. Therefore .git/config, the files that it includes, and
 // .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands that
-// move refs use the real repository (importer, refLock).
+// move refs use the real repository (importer, plainly).
 const ownFolder = "mailtree-git"
 
 // ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The
