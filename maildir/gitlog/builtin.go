@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 
@@ -195,24 +193,4 @@ func (o builtInObjects) commit(c commitFor, makes []version) error {
 	}
 	return o.Commit(embedded.NewCommit{Author: c.Author + " " + gitTime(c.Written), Committer: c.Committer + " " + gitTime(c.Made),
 		Message: c.Message, Merges: c.Merges, Makes: is})
-}
-
-func (b *builtIn) lockRef(m *mark) (refLock, error) {
-	who := identity(serverName, serverName+"@"+defaultDomain)
-	line := fmt.Sprintf("%s %s %s %s\t%s", m.Old, m.New, who, gitTime(time.Now()), m.Log)
-	l, err := embedded.Lock(b.git, m.Branch, plumbing.NewHash(m.New), line, lockStage)
-	if held := (*embedded.LockedError)(nil); errors.As(err, &held) {
-		return nil, b.lockedBy(held.Name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	at, err := b.ref(m.Branch)
-	if err == nil && at != plumbing.NewHash(m.Old) {
-		err = errMoved
-	}
-	if err != nil {
-		return nil, errors.Join(err, l.Close())
-	}
-	return l, nil
 }

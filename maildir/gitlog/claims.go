@@ -86,7 +86,7 @@ func (l *Log) FetchClaims(ctx context.Context) error {
 		return err
 	}
 	l.step("fetch claims")
-	if err = repo.fetch(program, "", true); lacks(err, claimsRef) {
+	if err = repo.fetch(program, "", false, true); lacks(err, claimsRef) {
 		return repo.setRef(claimsRef, hash{})
 	}
 	return err
@@ -139,7 +139,7 @@ func (l *Log) PushClaims(ctx context.Context, was, is string) error {
 		return err
 	}
 	l.step("push claims")
-	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--force-with-lease="+claimsRef+":"+was, "--", remoteName,
+	_, err = repo.runRemote(ctx, program, "push", "--quiet", "--no-verify", "--force-with-lease="+claimsRef+":"+was, "--", remoteName,
 		is+":"+claimsRef)
 	var e *gitError
 	switch {

@@ -42,7 +42,7 @@ func Clone(ctx context.Context, dir, url string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.fetch(program, branch, false); err != nil {
+	if err := r.fetch(program, branch, false, false); err != nil {
 		return err
 	}
 	theirs, err := r.ref(remoteRef)
@@ -99,7 +99,7 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 // sharedBranch returns the branch that contains the mail in the other repository. This is main or, if there is only
 // one branch, that branch.
 func (r *repository) sharedBranch(program string) (string, error) {
-	out, err := runRemote(r.ctx, program, r.git, "ls-remote", "--heads", "--", remoteName)
+	out, err := r.runRemote(r.ctx, program, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -318,4 +320,50 @@ func TestChangesMeanwhile(t *testing.T) {
 	tr.log.RecordEdits([]string{"big"})
 	tr.flush()
 	tr.sound()
+}
+
+// TestFolderAtBranch checks the first commit if there is a folder at the path of the branch. An empty folder is
+// removed. If the folder contains another branch, nothing is committed and nothing stays locked.
+func TestFolderAtBranch(t *testing.T) {
+	t.Parallel()
+	for _, other := range []string{"", "other"} {
+		tr := &repoTree{T: t, dir: t.TempDir()}
+		tr.check(Init(tr.dir))
+		tr.check(os.MkdirAll(tr.path(".git/refs/heads/main"), 0o755))
+		if other != "" {
+			tr.write(".git/refs/heads/main/"+other, emptyTree.String()+"\n")
+		}
+		var err error
+		tr.log, err = Open(Config{Dir: tr.dir})
+		tr.check(err)
+		tr.send("one", "one")
+		err = tr.log.Flush(t.Context())
+		if (err == nil) != (other == "") {
+			t.Errorf("with branch %q below main: %v", other, err)
+		}
+		for _, name := range []string{"index", "index.lock", "HEAD.lock", "refs/heads/main.lock"} {
+			if _, err := os.Lstat(tr.path(".git/" + name)); err == nil && (name != "index" || other != "") {
+				t.Errorf("with branch %q below main: %s exists", other, name)
+			}
+		}
+	}
+}
+
+// TestPatiently checks that patiently tries again while another program holds a lock, until its time is over.
+func TestPatiently(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	take := func() error {
+		if tries++; tries < 3 {
+			return &embedded.LockedError{Name: "HEAD.lock"}
+		}
+		return fs.ErrPermission
+	}
+	if err := patiently(t.Context(), time.Hour, take); !errors.Is(err, fs.ErrPermission) || tries != 3 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	tries = 0
+	if err := patiently(t.Context(), -1, take); !errors.Is(err, fs.ErrExist) || tries != 1 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
 }

@@ -62,10 +62,6 @@ type engine interface {
 	// placeIndex moves the next index into place, or removes the index if the engine uses none.
 	placeIndex() error
 
-	// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has
-	// moved, and a *hold if another program holds a lock.
-	lockRef(m *mark) (refLock, error)
-
 	// Close closes the engine's open files and programs. The engine can still be used afterwards.
 	Close()
 }
@@ -93,12 +89,6 @@ type objects interface {
 
 	// Discard abandons the objects, which no ref refers to. It does nothing if Finish has been called.
 	Discard()
-}
-
-// refLock holds the locks of HEAD and a branch.
-type refLock interface {
-	Move() error  // moves the branch, writes the reflogs and releases the locks
-	Close() error // releases the locks that are still held
 }
 
 // gitProgram is the engine that runs the git program.

@@ -26,7 +26,7 @@ import (
 // ownFolder is the folder in .git that our git commands use as the repository. It has its own configuration and
 // attributes, but the objects, index and work tree of .git. Therefore .git/config, the files that it includes, and
 // .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands that
-// move refs use the real repository (importer, refLock).
+// move refs use the real repository (importer, plainly).
 const ownFolder = "mailtree-git"
 
 // ownConfig is the configuration of ownFolder. The setting for the executable bit is copied from .git/config. The pack
@@ -49,6 +49,13 @@ const ownConfig = `[core]
 	deltaCacheSize = 8m
 `
 
+// ownSSH is the file in ownFolder that Git runs instead of ssh. Git requires a single program whose name is ssh.
+const ownSSH = "ssh"
+
+const ownSSHText = `#!/bin/sh
+exec ssh -oBatchMode=yes "$@"
+`
+
 // ownAttributes takes precedence over every .gitattributes file.
 const ownAttributes = "* -text -eol -ident -filter -working-tree-encoding\n"
 
@@ -69,7 +76,7 @@ func (r *repository) makeOwn() error {
 	names, err := os.ReadDir(home)
 	for _, d := range names {
 		name := d.Name()
-		if !slices.Contains([]string{"HEAD", "config", "refs", "info"}, name) && !strings.HasPrefix(name, "sharedindex.") {
+		if !slices.Contains([]string{"HEAD", "config", "refs", "info", ownSSH}, name) && !strings.HasPrefix(name, "sharedindex.") {
 			err = fs.ErrExist
 		}
 	}
@@ -82,9 +89,10 @@ func (r *repository) makeOwn() error {
 		}
 	}
 	err = errors.Join(err,
-		r.putOwn("HEAD", "ref: refs/heads/none\n"),
-		r.putOwn("info/attributes", ownAttributes),
-		r.putOwn("config", fmt.Sprintf(ownConfig, r.config.fileMode)))
+		r.putOwn("HEAD", "ref: refs/heads/none\n", 0o600),
+		r.putOwn("info/attributes", ownAttributes, 0o600),
+		r.putOwn(ownSSH, ownSSHText, 0o700),
+		r.putOwn("config", fmt.Sprintf(ownConfig, r.config.fileMode), 0o600))
 	bases, _ := filepath.Glob(r.path("sharedindex.*")) // the base files of a split index
 	for _, base := range bases {
 		if gone := os.Symlink(base, filepath.Join(home, filepath.Base(base))); !errors.Is(gone, fs.ErrExist) {
@@ -96,12 +104,12 @@ func (r *repository) makeOwn() error {
 }
 
 // putOwn atomically replaces a file in ownFolder, unless the file already contains that text.
-func (r *repository) putOwn(name, text string) error {
+func (r *repository) putOwn(name, text string, mode fs.FileMode) error {
 	name = ownFolder + "/" + name
 	if b, err := readSmall(r.path(name)); err == nil && string(b) == text {
 		return nil
 	}
-	return r.writeWhole(name, []byte(text))
+	return r.writeWhole(name, []byte(text), mode)
 }
 
 // command returns a git command that uses ownFolder as its repository.

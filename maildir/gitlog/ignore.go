@@ -63,5 +63,5 @@ func (g *gitProgram) copyExclude() error {
 	if err = errors.Join(tree.IgnoreGone(err), g.makeOwn()); err != nil {
 		return err
 	}
-	return g.putOwn("info/exclude", string(b))
+	return g.putOwn("info/exclude", string(b), 0o600)
 }

@@ -2,7 +2,6 @@ package gitlog
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"mailtree/fixtures/waits"
 	"mailtree/maildir/writer"
 )
 
@@ -86,9 +84,6 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 		os.Remove(tr.path(".git/index.lock"))
 		os.Remove(tr.path(".git/refs/heads/main.lock"))
 	}
-	if !isEmbedded(t) || forward {
-		tr.awaitUpdateRef()
-	}
 	tr.log, err = Open(Config{Dir: tr.dir, git: opened})
 	tr.check(err)
 	if moved && !(byHand && step == "index moved") {
@@ -112,18 +107,6 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.sound()
 }
 
-// awaitUpdateRef waits until the git update-ref that a killed run had started has ended and removed its locks. Until
-// then, commits fail and must be retried.
-func (t *repoTree) awaitUpdateRef() {
-	t.Helper()
-	for _, lock := range []string{".git/HEAD.lock", ".git/refs/heads/main.lock"} {
-		waits.Until(t, "git update-ref has removed "+lock, func() bool {
-			_, err := os.Lstat(t.path(lock))
-			return errors.Is(err, fs.ErrNotExist)
-		})
-	}
-}
-
 // elsewhere returns another machine's commit on top of HEAD that adds one file and removes another.
 func (t *repoTree) elsewhere(added, removed string) string {
 	t.Helper()
@@ -137,8 +120,8 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	return t.git("-C", dir, "rev-parse", "HEAD")
 }
 
-// TestHeadLockLeft checks a HEAD.lock that update-ref could not remove because the folder was moved away at that
-// moment. The lock must delay commits only until it is old enough. A lock without our mark is a user's lock, and must
+// TestHeadLockLeft checks that a HEAD.lock that the update-ref of an older version could not remove, because the folder
+// was moved away at that moment, delays commits only until the lock is old enough. A lock without our mark is a user's lock, and must
 // be kept.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()
@@ -184,8 +167,8 @@ func TestHeadLockLeft(t *testing.T) {
 	}
 }
 
-// TestHeadLockStays checks that if the commit was made but update-ref could not remove HEAD.lock, the mark is kept
-// for repair.
+// TestHeadLockStays checks that if the commit was made but HEAD.lock could not be removed, the mark is kept for
+// repair.
 func TestHeadLockStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -221,7 +221,7 @@ func (l *Log) branch(repo *repository) (head, error) {
 	}
 	at, err := repo.onBranch(recorded)
 	if err == nil && recorded == "" {
-		err = repo.writeWhole(branchFile, []byte(at.branch+"\n"))
+		err = repo.writeWhole(branchFile, []byte(at.branch+"\n"), 0o600)
 	}
 	return at, err
 }

@@ -38,7 +38,7 @@ func (r *repository) writeMark(m *mark) error {
 	if err != nil {
 		return err
 	}
-	return r.writeWhole(markFile, append(b, '\n'))
+	return r.writeWhole(markFile, append(b, '\n'), 0o600)
 }
 
 // readMark returns nil if there is no mark, and an empty mark if a power failure has damaged it. In the latter case,
@@ -66,7 +66,7 @@ func (r *repository) stageLock(m *mark) error {
 	if err := r.writeMark(m); err != nil {
 		return err
 	}
-	return r.writeWhole(lockStage, []byte(m.Lock))
+	return r.writeWhole(lockStage, []byte(m.Lock), 0o600)
 }
 
 // syncStaged makes the staged index, lock and mark durable. It must be called before a lock is taken.
@@ -92,9 +92,9 @@ func (m *mark) holds(r *repository) (bool, error) {
 }
 
 // writeWhole atomically replaces one of our files in .git. The caller must make the result durable.
-func (r *repository) writeWhole(name string, data []byte) error {
+func (r *repository) writeWhole(name string, data []byte, mode fs.FileMode) error {
 	tmp := r.path("mailtree-new-" + rand.Text()) // another process may be writing the same file
-	err := writeNew(tmp, data, 0o600)
+	err := writeNew(tmp, data, mode)
 	if err == nil {
 		err = os.Rename(tmp, r.path(name))
 	}

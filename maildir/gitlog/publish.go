@@ -1,16 +1,17 @@
 package gitlog
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
+
 	"mailtree/maildir/clock"
+	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/tree"
 )
 
@@ -20,7 +21,7 @@ import (
 //  2. index.lock is created with link, which fails if the file exists; the mark distinguishes our lock from a
 //     user's;
 //  3. HEAD, branch and index are compared with their state when the commit was built;
-//  4. HEAD and the branch are locked if the branch still has its old value (refLock);
+//  4. HEAD and the branch are locked if the branch still has its old value (lockRef);
 //  5. the index is renamed into place, and the branch is moved; index.lock is released a
 //     moment later.
 //
@@ -37,10 +38,10 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState // the index on which our index is based
-	next   indexState // our index, at .git/index
-	locked bool       // index.lock is ours
-	ref    refLock    // nil unless HEAD and the branch are locked
+	base   indexState        // the index that ours is based on
+	next   indexState        // our index, at .git/index
+	locked bool              // index.lock is ours
+	ref    *embedded.RefLock // nil unless HEAD and the branch are locked
 	step   func(string)
 }
 
@@ -132,29 +133,36 @@ func (p *publication) unchanged() error {
 
 // lockIndex takes index.lock unless we already hold it. It retries for up to lockPatience.
 func (p *publication) lockIndex(ctx context.Context) error {
-	deadline := time.Now().Add(lockPatience)
-	for wait := time.Millisecond; !p.locked; wait = min(2*wait, 50*time.Millisecond) {
-		err := os.Link(p.repo.path(lockStage), p.repo.path("index.lock"))
-		p.locked = err == nil
-		switch {
-		case p.locked:
-		case !errors.Is(err, fs.ErrExist):
-			return err
-		case time.Now().After(deadline):
-			return p.repo.lockedBy("index.lock")
-		default:
-			if err := clock.Sleep(ctx, wait); err != nil {
-				return err
-			}
-		}
+	if p.locked {
+		return nil
 	}
-	return nil
+	err := patiently(ctx, lockPatience, func() error { return os.Link(p.repo.path(lockStage), p.repo.path("index.lock")) })
+	p.locked = err == nil
+	if errors.Is(err, fs.ErrExist) {
+		return p.repo.lockedBy("index.lock")
+	}
+	return err
 }
 
 const (
-	lockPatience = 2 * time.Second
-	refPatience  = "core.filesRefLockTimeout=200" // milliseconds
+	lockPatience = 2 * time.Second        // for index.lock
+	refPatience  = 200 * time.Millisecond // for the lock of a ref
 )
+
+// patiently calls take until take returns an error other than fs.ErrExist, which means that another program holds the
+// lock. After the given time, it returns fs.ErrExist.
+func patiently(ctx context.Context, patience time.Duration, take func() error) error {
+	deadline := time.Now().Add(patience)
+	for wait := time.Millisecond; ; wait = min(2*wait, 50*time.Millisecond) {
+		err := take()
+		if !errors.Is(err, fs.ErrExist) || time.Now().After(deadline) {
+			return err
+		}
+		if err := clock.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
 
 // rest waits for a moment if another program has just written the index. Git's own commands (commit, merge, checkout)
 // hold no lock between writing the index and moving HEAD, and fail if the branch moves in the meantime. rest checks
@@ -231,8 +239,8 @@ func (p *publication) finish() error {
 	return nil
 }
 
-// leftHeadLock reports whether HEAD.lock exists right after our update-ref has ended. Either the lock belongs to
-// another program, or update-ref could not remove its own lock because the folder was moved away for a moment.
+// leftHeadLock reports whether HEAD.lock exists right after we have released our locks. Either the lock is another
+// program's, or our own lock could not be removed.
 func (r *repository) leftHeadLock() bool {
 	_, err := os.Lstat(r.path("HEAD.lock"))
 	return err == nil
@@ -259,66 +267,28 @@ func (p *publication) abandon() {
 	}
 }
 
-// updateRef is a running git update-ref that has locked HEAD and a branch. It also writes the reflogs of both.
-type updateRef struct {
-	process
-	cancel context.CancelFunc
-	said   bytes.Buffer
-}
-
-func (g *gitProgram) lockRef(k *mark) (refLock, error) {
-	program, err := g.program()
+// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has moved, and
+// a *hold if another program holds a lock.
+func (r *repository) lockRef(m *mark) (*embedded.RefLock, error) {
+	who := identity(serverName, serverName+"@"+defaultDomain)
+	line := fmt.Sprintf("%s %s %s %s\t%s", m.Old, m.New, who, gitTime(time.Now()), m.Log)
+	var l *embedded.RefLock
+	err := patiently(r.ctx, refPatience, func() (err error) {
+		l, err = embedded.Lock(r.git, m.Branch, plumbing.NewHash(m.New), line, lockStage)
+		return err
+	})
+	if held := (*embedded.LockedError)(nil); errors.As(err, &held) {
+		return nil, r.lockedBy(held.Name)
+	}
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, commandLimit)
-	c := gitCommand(ctx, program, g.git, "-c", refPatience, "update-ref", "--stdin", "-m", k.Log)
-	c.Env = append(c.Env, "GIT_COMMITTER_NAME="+serverName, "GIT_COMMITTER_EMAIL="+serverName+"@"+defaultDomain)
-	l := &updateRef{cancel: cancel}
-	c.Stderr = &l.said
-	if l.process, err = startProcess(c); err != nil {
-		cancel()
-		return nil, err
-	}
-	err = l.say("start\nupdate "+k.Branch+" "+k.New+" "+k.Old+"\nprepare\n", "prepare: ok")
-	if err == nil {
-		return l, nil
-	}
-	said := l.said.String()
-	for _, name := range []string{k.Branch, "HEAD"} {
-		if strings.Contains(said, name+".lock'") && strings.Contains(said, "File exists") {
-			return nil, g.lockedBy(name + ".lock")
-		}
-	}
-	if strings.Contains(said, " but expected ") || strings.Contains(said, "already exists") {
+	at, err := r.ref(m.Branch)
+	if err == nil && at != plumbing.NewHash(m.Old) {
 		err = errMoved
 	}
-	return nil, err
-}
-
-// Move moves the branch and releases the locks.
-func (l *updateRef) Move() error {
-	return errors.Join(l.say("commit\n", "commit: ok"), l.Close())
-}
-
-// say sends commands and waits for the answer. After an error, the program has ended.
-func (l *updateRef) say(commands, answer string) error {
-	_, err := io.WriteString(l.stdin, commands)
-	for line := ""; err == nil && line != answer+"\n"; {
-		line, err = l.stdout.ReadString('\n')
-	}
 	if err != nil {
-		failed := l.Close()
-		err = &gitError{args: []string{"update-ref"}, said: l.said.String(), err: errors.Join(err, failed)}
+		return nil, errors.Join(err, l.Close())
 	}
-	return err
-}
-
-// Close ends the program, which releases the locks.
-func (l *updateRef) Close() error {
-	if l.cmd == nil {
-		return nil
-	}
-	defer l.cancel()
-	return l.process.close()
+	return l, nil
 }

@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/history"
 	"mailtree/maildir/merge"
@@ -79,15 +83,14 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without user names and
-// passwords in URLs.
-func runRemote(ctx context.Context, program, git string, args ...string) (string, error) {
+// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without the password that a
+// URL may contain.
+func (r *repository) runRemote(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
-	c := remoteCommand(ctx, program, git, args...)
-	own, _ := remoteCommand(ctx, program, git, "config", "--get", "core.sshCommand").Output()
-	if os.Getenv("GIT_SSH_COMMAND") == "" && os.Getenv("GIT_SSH") == "" && len(own) == 0 {
-		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	c := remoteCommand(ctx, program, r.git, args...)
+	if err := r.batchSSH(ctx, c); err != nil {
+		return "", fmt.Errorf("git %s: prepare ssh: %w", args[0], err)
 	}
 	var out, said limited
 	c.Stdout, c.Stderr = &out, &said
@@ -111,6 +114,29 @@ func runRemote(ctx context.Context, program, git string, args ...string) (string
 		err = &gitError{args: args, said: withoutPassword(said.String()), err: err}
 	}
 	return out.String(), err
+}
+
+// batchSSH makes a remoteCommand run ssh in batch mode, unless the user has configured how to run ssh. Git runs the
+// program in GIT_SSH only if core.sshCommand is not set, so Git itself reads the user's configuration at that moment.
+// If the program cannot be executed, for example because the file system is mounted with noexec, batchSSH asks Git for
+// core.sshCommand.
+func (r *repository) batchSSH(ctx context.Context, c *exec.Cmd) error {
+	c.Env = slices.DeleteFunc(c.Env, func(v string) bool { return v == "GIT_SSH_COMMAND=" }) // Git would run ""
+	if os.Getenv("GIT_SSH_COMMAND") != "" || os.Getenv("GIT_SSH") != "" {
+		return nil
+	}
+	if err := r.makeOwn(); err != nil {
+		return err
+	}
+	program := r.path(ownFolder + "/" + ownSSH)
+	if unix.Access(program, unix.X_OK) == nil {
+		c.Env = append(c.Env, "GIT_SSH="+program)
+		return nil
+	}
+	if own, _ := remoteCommand(ctx, c.Path, r.git, "config", "--get", "core.sshCommand").Output(); len(own) == 0 {
+		c.Env = append(c.Env, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	}
+	return nil
 }
 
 // withoutPassword removes the user names and passwords from the URLs in text.
@@ -187,10 +213,17 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 		return false, err
 	}
 	l.step("fetch")
-	if err = repo.fetch(program, at.branch, true); lacks(err, claimsRef) {
+	claims, force := true, false
+	err = repo.fetch(program, at.branch, force, claims)
+	if lacks(err, claimsRef) {
+		claims = false
 		if err = repo.setRef(claimsRef, hash{}); err == nil {
-			err = repo.fetch(program, at.branch, false)
+			err = repo.fetch(program, at.branch, force, claims)
 		}
+	}
+	if wasRefused(err) {
+		force = true
+		err = repo.fetch(program, at.branch, force, claims)
 	}
 	if lacks(err, at.branch) { // the shared repository is empty
 		return !before.IsZero(), repo.setRef(remoteRef, hash{})
@@ -201,7 +234,7 @@ func (l *Log) Fetch(ctx context.Context) (rewritten bool, err error) {
 		return false, err
 	}
 	l.noteUnpacked(packWeight)
-	if err == nil && !before.IsZero() {
+	if err == nil && force && !before.IsZero() {
 		rewritten, err = repo.follows(now, before)
 		rewritten = !rewritten && err == nil
 	}
@@ -214,9 +247,15 @@ func lacks(err error, ref string) bool {
 	return errors.As(err, &e) && strings.Contains(e.said, "couldn't find remote ref "+ref)
 }
 
-// ownRef is like ref, but for one of our own refs. Only our git commands write these refs, one command at a time. It
-// removes any lock or damaged file that was left behind by a power failure, or by a git command that outlived its
-// server.
+// wasRefused reports whether git fetch ended normally but did not update a ref, for example because the other
+// repository's branch no longer contains the commit that was fetched before.
+func wasRefused(err error) bool {
+	var exit *exec.ExitError
+	return errors.As(err, &exit) && exit.ExitCode() == 1
+}
+
+// ownRef is like ref, but for one of our own refs, which only our git commands write, one at a time. It removes any
+// lock or damaged file that was left behind by a power failure, or by a git command that outlived its server.
 func (r *repository) ownRef(name string) (hash, error) {
 	if err := tree.IgnoreGone(os.Remove(r.path(name + ".lock"))); err != nil {
 		return hash{}, err
@@ -229,17 +268,22 @@ func (r *repository) ownRef(name string) (hash, error) {
 }
 
 // fetch fetches a branch into remoteRef and, if claims is set, the list of claims into claimsRef. If branch is "", it
-// fetches only the list. When it returns, the fetched objects are verified and durable.
-func (r *repository) fetch(program, branch string, claims bool) error {
+// fetches only the list. Unless force is set, Git refuses to move remoteRef to a commit that does not descend from the
+// current one. When fetch returns, the fetched objects are verified and durable.
+func (r *repository) fetch(program, branch string, force, claims bool) error {
 	args := []string{"fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head",
-		"--no-auto-maintenance", "--refmap=", "--", remoteName}
+		"--no-auto-maintenance", "--show-forced-updates", "--refmap=", "--", remoteName}
 	if branch != "" {
-		args = append(args, "+"+branch+":"+remoteRef)
+		refs := branch + ":" + remoteRef
+		if force {
+			refs = "+" + refs
+		}
+		args = append(args, refs)
 	}
 	if claims {
 		args = append(args, "+"+claimsRef+":"+claimsRef)
 	}
-	_, err := runRemote(r.ctx, program, r.git, args...)
+	_, err := r.runRemote(r.ctx, program, args...)
 	return err
 }
 
@@ -250,7 +294,7 @@ func (l *Log) Push(ctx context.Context) error {
 		return err
 	}
 	l.step("push")
-	_, err = runRemote(ctx, program, repo.git, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
+	_, err = repo.runRemote(ctx, program, "push", "--quiet", "--no-verify", "--", remoteName, at.commit.String()+":"+at.branch)
 	l.step("pushed")
 	var e *gitError
 	switch {
@@ -284,12 +328,44 @@ func isDeclined(said string) bool {
 	})
 }
 
-// setRef moves one of our own refs, or removes it if the hash is zero.
+// setRef moves one of our own refs, or removes it if the hash is zero. Like git update-ref, it writes the ref's lock
+// file and renames it into place. So a concurrent `git pack-refs` does not remove the new value.
 func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
-		return r.plainly(nil, "update-ref", "-d", name)
+		if at, err := r.ref(name); err == nil && at.IsZero() {
+			return nil
+		}
+		return r.plainly(nil, "update-ref", "-d", name) // also removes the ref from packed-refs
 	}
-	return r.plainly(nil, "update-ref", name, to.String())
+	err := r.writeRef(name, to)
+	if err != nil {
+		err = fmt.Errorf("update %s: %w", name, err)
+	}
+	return err
+}
+
+func (r *repository) writeRef(name string, to hash) error {
+	file := r.path(name)
+	if err := os.Mkdir(filepath.Dir(file), 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // do not create .git again
+		return err
+	}
+	lock := file + ".lock"
+	var f *os.File
+	err := patiently(r.ctx, refPatience, func() (err error) {
+		f, err = os.OpenFile(lock, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_SYNC, 0o644)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(to.String() + "\n")
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(lock, file)
+	}
+	if err != nil {
+		err = errors.Join(err, tree.IgnoreGone(os.Remove(lock)))
+	}
+	return err
 }
 
 // Compare implements history.Remote.
@@ -337,15 +413,8 @@ func name(h hash) string {
 
 // compare fills in the merge input if the two commits differ.
 func (r *repository) compare(m *history.MergeInput) error {
-	base, err := r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
-	var exit *exec.ExitError
-	switch m.Base = strings.TrimSpace(string(base)); {
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
-		return history.ErrForeign
-	case err != nil:
-		return err
-	}
-	if m.Ahead, m.Behind, err = r.aheadBehind(m.Ours, m.Theirs); err != nil {
+	err := r.relate(m)
+	if err != nil {
 		return err
 	}
 	ours := map[string]merge.Entry{}
@@ -378,13 +447,31 @@ func (r *repository) within(memory int) *repository {
 	return &view
 }
 
-// aheadBehind returns the number of commits that only ours contains, and the number that only theirs contains.
-func (r *repository) aheadBehind(ours, theirs string) (ahead, behind int, err error) {
-	out, err := r.run(nil, nil, "rev-list", "--count", "--left-right", ours+"..."+theirs, "--")
-	if err == nil {
-		_, err = fmt.Sscan(string(out), &ahead, &behind)
+// relate fills in the merge base of the two commits, and how many commits only ours and only theirs contains. If the
+// commits have no common ancestor, it returns history.ErrForeign. A boundary is a common ancestor with a child that
+// only one side contains. Every merge base is a boundary, so a single boundary is the merge base.
+func (r *repository) relate(m *history.MergeInput) error {
+	of := map[string]int{} // the number of commits by Git's mark
+	boundary := ""
+	err := r.stream(func(record []byte) error {
+		mark, name := string(record[:min(1, len(record))]), string(record[min(1, len(record)):])
+		if of[mark]++; mark == "-" {
+			boundary = name
+		}
+		return nil
+	}, "log", "-z", "--boundary", "--format=tformat:%m%H", m.Ours+"..."+m.Theirs, "--")
+	if err == nil && of["-"] == 0 {
+		err = history.ErrForeign
 	}
-	return ahead, behind, err
+	if err == nil && of["-"] > 1 {
+		var base []byte
+		base, err = r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
+		boundary = strings.TrimSpace(string(base))
+	}
+	if err == nil {
+		m.Base, m.Ahead, m.Behind = boundary, of["<"], of[">"]
+	}
+	return err
 }
 
 // crossed calls each, with Base and Theirs set, for every file that differs between base and a commit.

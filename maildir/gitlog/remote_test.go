@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"golang.org/x/sys/unix"
 
 	"mailtree/maildir/history"
@@ -100,6 +103,49 @@ func TestRemoteAsksNobody(t *testing.T) {
 			t.Errorf("%s: %s was run", name, program)
 		}
 	}
+}
+
+// TestRemoteBatchMode checks that ssh runs in batch mode unless the user has configured how to run it, and that a change
+// of the configuration applies to the next fetch.
+func TestRemoteBatchMode(t *testing.T) {
+	home := t.TempDir()
+	path := func(name string) string { return filepath.Join(home, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(path(name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"ssh", "mine"} {
+		write(name, "#!/bin/sh\necho "+name+" \"$1\" >&2\nexit 1\n")
+	}
+	write("config", "[include]\n\tpath = included\n")
+	t.Setenv("PATH", home+":"+os.Getenv("PATH"))
+	t.Setenv("GIT_CONFIG_GLOBAL", path("config"))
+	t.Setenv("GIT_SSH_COMMAND", "")
+	t.Setenv("GIT_SSH", "")
+	tr := newTree(t, Config{})
+	tr.git("remote", "add", "origin", "ssh://example.invalid/mail.git")
+	fetch := func(want string) {
+		t.Helper()
+		if _, err := tr.log.Fetch(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("fetch: %v, not %q", err, want)
+		}
+	}
+	const batch = "ssh -oBatchMode=yes"
+	script := tr.path(".git/" + ownFolder + "/" + ownSSH)
+	for range 2 {
+		fetch(batch)
+		write("included", "[core]\n\tsshCommand = "+path("mine")+"\n")
+		fetch("mine")
+		write("included", "")
+		fetch(batch)
+		tr.check(os.Chmod(script, 0o600)) // as on a file system that is mounted with noexec
+	}
+	t.Setenv("GIT_SSH", path("mine"))
+	fetch("mine")
+	t.Setenv("GIT_SSH_COMMAND", path("mine")+" first")
+	fetch("mine first")
 }
 
 // TestRemoteHangs checks that the user's ssh command has no terminal on which to prompt, and ends when the fetch
@@ -237,12 +283,84 @@ func TestHistoryBomb(t *testing.T) {
 func TestRemoteLeavesChild(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "git")
-	script := "#!/bin/sh\ncase \"$*\" in *--get*) exit 1;; esac\necho done\nsleep 20 > /dev/null < /dev/null &\nexit 0\n"
+	script := "#!/bin/sh\necho done\nsleep 20 > /dev/null < /dev/null &\nexit 0\n"
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	out, err := runRemote(t.Context(), program, t.TempDir(), "fetch")
+	out, err := (&repository{git: t.TempDir()}).runRemote(t.Context(), program, "fetch")
 	if err != nil || out != "done\n" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// TestCompare compares commits of a random history, in which many pairs have several merge bases, and checks the
+// result against git merge-base and git rev-list.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	repo, err := tr.log.openRepository(t.Context(), newMemory())
+	tr.check(err)
+	random := rand.New(rand.NewPCG(1, 2))
+	folder := tr.git("rev-parse", "HEAD^{tree}")
+	all := []string{tr.git("rev-parse", "HEAD")}
+	for i := range 24 {
+		args := []string{"commit-tree", "-m", fmt.Sprint(i), folder}
+		recent := all[max(0, len(all)-4):]
+		for _, parent := range random.Perm(len(recent))[:min(len(recent), 1+i%2)] {
+			args = append(args, "-p", recent[parent])
+		}
+		all = append(all, tr.git(args...))
+	}
+	several := 0
+	for range 30 {
+		m := &history.MergeInput{Ours: all[random.IntN(len(all))], Theirs: all[random.IntN(len(all))]}
+		if m.Ours == m.Theirs {
+			continue
+		}
+		tr.check(repo.compare(m))
+		bases := strings.Fields(tr.git("merge-base", "--all", m.Ours, m.Theirs))
+		if len(bases) > 1 {
+			several++
+		}
+		tr.equal("base", m.Base, tr.git("merge-base", m.Ours, m.Theirs))
+		tr.equal("counts", fmt.Sprintf("%d\t%d", m.Ahead, m.Behind), tr.git("rev-list", "--count", "--left-right", m.Ours+"..."+m.Theirs))
+	}
+	if several == 0 {
+		t.Error("no pair has several merge bases")
+	}
+	foreign := &history.MergeInput{Ours: all[0], Theirs: tr.git("commit-tree", "-m", "foreign", folder)}
+	if err := repo.compare(foreign); !errors.Is(err, history.ErrForeign) || foreign.Ahead != 0 || foreign.Behind != 0 {
+		t.Errorf("%v, %+v", err, foreign)
+	}
+}
+
+// TestOwnRef checks that our own refs are set and removed like Git's, also if Git has packed them, and that another
+// program's lock of them is respected.
+func TestOwnRef(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	repo, err := tr.log.openRepository(t.Context(), newMemory())
+	tr.check(err)
+	one := plumbing.NewHash(tr.git("rev-parse", "HEAD"))
+	two := plumbing.NewHash(tr.git("commit-tree", "-m", "two", "HEAD^{tree}"))
+	tr.check(repo.setRef(remoteRef, hash{}))
+	for _, to := range []hash{one, two, one, {}, two} {
+		tr.check(repo.setRef(remoteRef, to))
+		tr.equal("ref", tr.git("for-each-ref", "--format=%(objectname)", remoteRef), name(to))
+		tr.git("pack-refs", "--all", "--prune")
+	}
+	lock := ".git/" + remoteRef + ".lock"
+	tr.write(lock, "")
+	if err := repo.setRef(remoteRef, one); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("with a lock: %v", err)
+	}
+	tr.check(os.Remove(tr.path(lock)))
+	tr.equal("ref", tr.git("rev-parse", remoteRef), two.String())
+	tr.check(os.Rename(tr.path(".git"), tr.path("moved")))
+	if err := repo.setRef(remoteRef, one); err == nil {
+		t.Error("set in a repository that is gone")
+	}
+	if _, err := os.Stat(tr.path(".git")); err == nil {
+		t.Error("created .git again")
 	}
 }

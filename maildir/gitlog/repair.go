@@ -17,8 +17,8 @@ import (
 //
 //	<ref>.lock contains our commit                                     removes it, and an empty HEAD.lock
 //	our index is in place, index.lock is ours, the branch is unmoved   moves the branch to our commit
-//	HEAD.lock is empty and has existed for leftHead                   removes it: update-ref could not, because
-//	                                                                  the folder was moved away at that moment
+//	HEAD.lock is empty and has existed for leftHead                   removes it: an older version's update-ref
+//	                                                                  could not
 //	the branch is at our commit                                       nothing: heal checks the index
 //	index.lock is ours                                                removes it at the end
 func (r *repository) repair(step func(string)) error {
@@ -69,9 +69,10 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 // If our mark exists, an empty HEAD.lock of at least this age is considered ours.
 const leftHead = 15 * time.Second
 
-// freeHead removes a HEAD.lock that our update-ref left behind although it released the lock on the branch. Such a
-// lock looks like the lock of a user's command, which exists for only milliseconds. Therefore, freeHead returns a
-// *hold until the lock has existed for leftHead. Until then, the mark is kept.
+// freeHead removes a HEAD.lock that the git update-ref of an older version left behind, because the folder was moved
+// away at that moment, although it released the lock on the branch. Such a lock looks like the lock of a user's command,
+// which exists for only milliseconds. Therefore, freeHead returns a *hold until the lock has existed for leftHead. Until
+// then, the mark is kept.
 func (r *repository) freeHead(m *mark) error {
 	if m.New == m.Old {
 		return nil
@@ -88,15 +89,15 @@ func (r *repository) freeHead(m *mark) error {
 	return tree.IgnoreGone(os.Remove(r.path("HEAD.lock")))
 }
 
-// repairRef finishes the move of the branch if the index has moved. It also removes the locks that a killed
-// update-ref or a killed embedded engine left behind. Update-ref's HEAD.lock is empty, and is created after the lock
-// of the branch. The embedded engine's HEAD.lock is a link to lockStage.
+// repairRef finishes the move of the branch if the index has moved. It also removes the locks that a killed run left
+// behind. Our HEAD.lock is a link to lockStage. That of an older version, which ran git update-ref, is empty, and was
+// created after the lock of the branch.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // we did not try to move the branch, so its lock is not ours
 		return nil
 	}
 	b, err := readSmall(r.path("HEAD.lock"))
-	if err == nil && m.Lock != "" && string(b) == m.Lock { // the lock belongs to the embedded engine
+	if err == nil && m.Lock != "" && string(b) == m.Lock {
 		err = os.Remove(r.path("HEAD.lock"))
 	}
 	if transient(err) {

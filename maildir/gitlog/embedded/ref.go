@@ -21,6 +21,9 @@ type LockedError struct{ Name string } // the path of the lock, relative to .git
 
 func (e *LockedError) Error() string { return "another program holds " + e.Name }
 
+// Unwrap returns fs.ErrExist.
+func (e *LockedError) Unwrap() error { return fs.ErrExist }
+
 // LockStage is the file in .git that contains a branch's next value, before Lock links it as the branch's lock file.
 // A killed process may leave it behind.
 const LockStage = "mailtree-ref"
@@ -40,6 +43,11 @@ func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err e
 	}()
 	if err := l.git.MkdirAll(path.Dir(branch), 0o755); err != nil {
 		return nil, err
+	}
+	if fi, err := l.git.Lstat(branch); err == nil && fi.IsDir() { // Git may leave an empty folder behind
+		if err := l.git.Remove(branch); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.git.Remove(LockStage); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
