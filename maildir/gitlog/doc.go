@@ -1,12 +1,12 @@
 // Package gitlog is the audit log of a mail tree. It commits every operation of the server, and edits made by users
 // and other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
-// repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), compares
-// (status) and reads the history (log, diff-tree). go-git parses Git's configuration. Package embedded moves the
-// branch, under Git's own locks. This package decides when to do each of these: queue, plan, publish, repair, heal,
-// catch up, tidy, walk.
+// repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), finds
+// changed files (status) and reads the history (log, diff-tree). go-git parses Git's configuration. Package embedded
+// moves the branch, under Git's own locks. This package decides when to do each of these: queue, plan, publish,
+// repair, heal, catch up, tidy, walk.
 //
-// If there is no git program when a Log is opened, package embedded does all this work (engine). The repository then has
-// no Git index, so the statements about the index below do not apply, and nothing is healed, repacked or
+// If there is no git program when a Log is opened, package embedded does all this work (engine). The repository then
+// has no Git index, so the statements about the index below do not apply, and nothing is healed, repacked or
 // synchronized.
 //
 // # Guarantees

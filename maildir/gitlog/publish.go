@@ -38,7 +38,7 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState        // the index that ours is based on
+	base   indexState        // the index on which our index is based
 	next   indexState        // our index, at .git/index
 	locked bool              // index.lock is ours
 	ref    *embedded.RefLock // nil unless HEAD and the branch are locked
@@ -239,8 +239,8 @@ func (p *publication) finish() error {
 	return nil
 }
 
-// leftHeadLock reports whether HEAD.lock exists right after we have released our locks. Either the lock is another
-// program's, or our own lock could not be removed.
+// leftHeadLock reports whether HEAD.lock exists right after we have released our locks. Either the lock belongs to
+// another program, or our own lock could not be removed.
 func (r *repository) leftHeadLock() bool {
 	_, err := os.Lstat(r.path("HEAD.lock"))
 	return err == nil

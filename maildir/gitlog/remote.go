@@ -83,8 +83,8 @@ func (l *limited) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without the password that a
-// URL may contain.
+// runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without user names and
+// passwords in URLs.
 func (r *repository) runRemote(ctx context.Context, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
 	defer cancel()
