@@ -14,7 +14,7 @@ import (
 // CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user is typing.
 type CompleteAsk struct {
 	Person string `json:"person,omitempty"` // the user whose messages and claims are listed
-	What   string `json:"what"`             // CompleteAgents or another constant below
+	What   string `json:"what"`             // CompleteAgents or another of the constants below
 	Begun  string `json:"begun"`
 }
 

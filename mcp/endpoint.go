@@ -106,7 +106,8 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain, a.numbers = shape, numbers
-	if streams || (!c.bare || c.bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
+	// The answer to a batch is one document, and some bare clients cannot read streams.
+	if streams || (!c.bare || c.bridged) && m.batch == nil {
 		a.showProgress(s.cfg.Progress)
 	}
 	defer a.finish()

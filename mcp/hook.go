@@ -12,7 +12,7 @@ import (
 
 // HookEvent is the body of POST /mailtree/hook. It describes an event that a client has reported to its hook.
 type HookEvent struct {
-	Kind string `json:"kind"` // HookStart or another constant below
+	Kind string `json:"kind"` // HookStart or another of the constants below
 	maildir.SessionEvent
 	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model at this event
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
@@ -110,7 +110,7 @@ func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
 	}
 }
 
-// nobody returns the answer to an event of a session that has no agent. When the session starts, the answer explains
+// nobody returns the answer to an event in a session that has no agent. When the session starts, the answer explains
 // why the session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)

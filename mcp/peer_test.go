@@ -24,7 +24,7 @@ import (
 
 // asked is a request on a socket, with its answer.
 type asked struct {
-	Head, Body string // the request, in the form that the function request expects
+	Head, Body string // the request, in the form that request expects
 	Status     int
 	Answer     string
 }

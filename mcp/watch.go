@@ -32,7 +32,7 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 	})
 }
 
-// LookAsk is the body of POST /mailtree/looking. It says that the user's screen shows the thread now.
+// LookAsk is the body of POST /mailtree/looking. It says that the thread is now on the user's screen.
 type LookAsk struct {
 	Thread string `json:"thread"` // the id of the thread
 }

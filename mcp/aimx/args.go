@@ -16,8 +16,8 @@ type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text contains
-// a list or a file and must contain nothing else.
+// goesOn returns the note that follows a truncated answer. The note goes in a second TextContent, because the first
+// must contain only the list or the file.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""

@@ -76,7 +76,7 @@ type desk struct {
 	t      testing.TB
 	caller atomic.Pointer[tool.Caller]
 	sets   map[string]*mcp.ClientSession
-	ids    []string // message ids; M1 stands for the first
+	ids    []string // message ids; M1 is the first
 }
 
 // storeUser is the uid of the store's user in these tests, regardless of the user who runs them.

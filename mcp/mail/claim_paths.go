@@ -13,7 +13,7 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path"` // the path in the request
+	Path      string `json:"path"` // the path as given in the request
 	Holder    string `json:"holder"`
 	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`

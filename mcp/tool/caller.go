@@ -29,7 +29,7 @@ type Caller struct {
 	Dir      string `json:"dir,omitempty"`       // absolute path of the folder that the bridge runs in, or ""
 	Tmux     string `json:"tmux,omitempty"`      // the bridge's $TMUX (socket,pid,session); "" outside tmux
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE
-	Step     string `json:"step,omitempty"`      // from a command line; see format.InStep; "" if there is none
+	Step     string `json:"step,omitempty"`      // the step that a command line specifies (see format.InStep), or ""
 }
 
 // ProjectKey returns the project of a call that does not specify one. This is the caller's Project if it is set,

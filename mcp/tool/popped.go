@@ -49,8 +49,8 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 // attachments in a sent message. A header that a user wrote may list thirty times as many.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a text that lists the attachments by name, each on a separate line. It includes an
-// attachment's path only if the file is in the store, because a header that a user wrote may contain any path.
+// attachmentList returns the names of the attachments, one per line, below a heading. It includes an attachment's path
+// only if the file is in the store, because a header that a user wrote may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {

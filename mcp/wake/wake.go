@@ -147,7 +147,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom identifies an agent of a project.
+// whom identifies an agent in a project.
 type whom struct{ project, agent string }
 
 // attempt records how often waking an agent has failed, and when to retry.
