@@ -51,7 +51,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// inside returns the files of an archive that are in a folder.
+// inside returns the files in an archive that are in the given folder.
 func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	for _, f := range a.Files {
 		if f.Name == dir || strings.HasPrefix(f.Name, dir+"/") {

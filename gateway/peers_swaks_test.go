@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces placeholders with texts that would be too long to write into the file.
+// large replaces placeholders with strings that are too long to write in the file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),

@@ -83,7 +83,7 @@ func TestHeldCommits(t *testing.T) {
 		project, paths, agent string
 		code                  int
 	}{
-		{"code-nested", "", "BlueLake", Pass}, // nothing changes in the project's folder
+		{"code-nested", "", "BlueLake", Pass}, // the commit does not affect the project's folder
 		{"code-nested", "nested/b.txt", "BlueLake", Stop},
 		{"code", "nested/b.txt", "BlueLake", Stop}, // the project's folder is in the working tree
 		{"code", "free", "BlueLake", Pass},

@@ -357,7 +357,8 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	return "installed " + full, nil
 }
 
-// copyAside gives the hook a second name. Both names are the same file or, if the hook is a link, equal links.
+// copyAside gives the hook a second name. Both names refer to the same file or, if the hook is a link, are links to the
+// same target.
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
 	if old, err := f.root.Lstat(aside); err == nil {

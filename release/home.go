@@ -30,7 +30,7 @@ type Home struct {
 	Module     string // module path, derived from Repository
 }
 
-// none is the home to use as long as mailtree is not published.
+// none is the home that is used until mailtree is published.
 var none = Home{
 	// The top-level domain .internal is reserved for private use, so nobody else can register this name.
 	Registry: "internal.mailtree/mailtree",

@@ -108,7 +108,7 @@ var clients = map[string]client{
 			"PreToolUse":                     Edit,
 			"PostToolUse":                    Tool,
 			"PreCompact":                     Compact,
-			"Notification permission_prompt": Ask, // unlike PermissionRequest, sent only if the user is really asked
+			"Notification permission_prompt": Ask, // unlike PermissionRequest, sent only if the user is actually asked
 			"Stop":                           Stop,
 			"ErrorOccurred":                  Stop,
 			"SessionEnd":                     End,

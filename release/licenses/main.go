@@ -1,5 +1,5 @@
-// Command licenses prints the license texts of Go and of all modules that are linked into mailtree on any platform.
-// Run it in the folder release. It fails if a module has no license text.
+// Command licenses prints the license texts of Go and of all modules that are linked into mailtree on any platform. Run
+// it in the release folder. It fails if a module has no license text.
 package main
 
 import (

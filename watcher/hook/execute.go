@@ -144,7 +144,7 @@ func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waite
 		select {
 		case err = <-ended:
 			waited, ended = true, nil
-		case <-look.C: // other processes of the group may outlive its leader
+		case <-look.C: // other processes in the group may outlive its leader
 		case <-kill.C:
 			syscall.Kill(-group, syscall.SIGKILL)
 			if !waited {
