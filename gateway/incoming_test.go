@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that if a program wrote a message, the stored message records this.
+// TestAutomatic checks that a stored message records whether a program wrote it.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

@@ -107,7 +107,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 func (r *repository) refuseMail(store string) error {
 	names, err := storedir.ProjectNames(store)
 	if err != nil {
-		return nil // opening the project reports this error
+		return nil // the error is reported when the project is opened
 	}
 	for _, n := range names {
 		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {

@@ -47,7 +47,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check could not be made, and whether the change passes anyway.
+// unchecked reports that the check could not be completed, and whether the change passes anyway.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"

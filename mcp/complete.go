@@ -32,7 +32,7 @@ type Completions struct {
 	Words []Completion `json:"words"`
 }
 
-// Completion is a word that may complete the typed text, and the word's description.
+// Completion is a word that completes the typed text, with a description.
 type Completion struct {
 	Word  string `json:"word"`
 	About string `json:"about,omitempty"`

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Handlers describes our handlers. A handler is a command that a client runs at an event. Handlers are stored in a JSON
+// Handlers describes our handlers. A handler is a command that a client runs on an event. Handlers are stored in a JSON
 // file, which may also contain handlers of other programs:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}

@@ -23,7 +23,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // only strings: cannot fail
+	_ = enc.Encode(r) // cannot fail: r contains only strings
 	return b.Bytes(), nil, 0
 }
 

@@ -144,7 +144,7 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex formats an answer for Codex or Qwen Code. These clients use the same form as Claude Code, except at a
+// answerCodex formats an answer for Codex or Qwen Code. These clients use the same form as Claude Code, except for a
 // Stop. If a Stop is refused, the turn continues and the model gets the reason.
 func answerCodex(a Answer, e Event) any {
 	switch {

@@ -79,7 +79,7 @@ type Message struct {
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
-	texts        int // number of these parts that are displayed text
+	texts        int // number of parts read so far that are displayed text
 	alternatives int // number of multipart/alternative parts that enclose the current part
 	converted    int // bytes of HTML converted so far
 }

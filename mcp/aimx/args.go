@@ -9,7 +9,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file contains the arguments that several tools have in common, and checks their syntax.
+// This file contains the arguments that several tools share, and the checks of their syntax.
 
 // pageRequest requests the next part of a list that was too long for one answer.
 type pageRequest struct {

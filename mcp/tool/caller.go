@@ -25,7 +25,7 @@ type Caller struct {
 
 	Agent    string `json:"agent,omitempty"`     // self-asserted name from the path or from --as; "" if there is none
 	Project  string `json:"project,omitempty"`   // key or slug from ?project= or --project; "" if there is none
-	WorkTree string `json:"work_tree,omitempty"` // absolute path of the top of the bridge's Git working tree, or ""
+	WorkTree string `json:"work_tree,omitempty"` // absolute path of the bridge's Git working tree, or ""
 	Dir      string `json:"dir,omitempty"`       // absolute path of the folder that the bridge runs in, or ""
 	Tmux     string `json:"tmux,omitempty"`      // the bridge's $TMUX (socket,pid,session); "" outside tmux
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE

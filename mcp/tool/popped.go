@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as a single text, for tools whose answers do not have a separate field for each
+// PoppedText returns a popped message as a single string, for tools whose answers do not have a separate field for each
 // part. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message is
 // already marked as read, so the text must mention everything that it omits.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
