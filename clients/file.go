@@ -92,7 +92,7 @@ func (f *file) stayInside() error {
 	}
 }
 
-// keptSuffix is the suffix of a backup's name.
+// keptSuffix is the suffix for the name of a backup.
 const keptSuffix = ".before-mailtree"
 
 // Change is the new content of one file.

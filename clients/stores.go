@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Variables returns the names of the environment variables that determine where clients keep their files, sorted.
+// Variables returns the sorted names of the environment variables that determine where clients keep their files.
 func Variables() (names []string) {
 	for _, c := range List() {
 		for _, p := range []place{c.user, c.userNotes, c.hooks.user} {

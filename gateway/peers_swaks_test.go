@@ -59,7 +59,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			c := exec.CommandContext(t.Context(), "swaks", args...)
 			c.Env = append(os.Environ(), "HOME="+t.TempDir())
-			screen, _ := c.CombinedOutput() // swaks fails if the server refuses something
+			screen, _ := c.CombinedOutput() // ignore the error, because swaks fails if the server refuses a command
 			screen = regexp.MustCompile(`(?m)^ .*\n`).ReplaceAll(screen, nil)
 			last := ""
 			for _, reply := range replied.FindAllStringSubmatch(string(screen), -1) {

@@ -62,7 +62,7 @@ type Verdict struct {
 	Agent   string           // the agent that makes the change; "" if unknown
 	Held    *Held            // the hold that stops the change; nil if no hold stops it
 	Blocked []Blocked        // claims that stop the change; not determined if Held is set
-	Damaged []format.Problem // files of claims and holds that cannot be read and are therefore ignored
+	Damaged []format.Problem // claim and hold files that cannot be read and are therefore ignored
 	Code    int              // exit status
 }
 

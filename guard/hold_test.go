@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestHeld checks which edits a hold on BlueLake in the project "code" stops, and which text the agent gets.
+// TestHeld checks which edits a hold on BlueLake in the project "code" stops, and what the agent is told.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)

@@ -84,7 +84,7 @@ func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words 
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false
 	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, maildir.Waiting{})
-	if err != nil { // the user is not an agent of the project yet
+	if err != nil { // the user does not have an agent in the project yet
 		return nil
 	}
 	for _, m := range page.Messages {

@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// The metadata of a request of revision 2026-07-28: the _meta field for its params, and the content of this field.
+// The metadata for a request in revision 2026-07-28: the _meta field to put in params, and that field's content.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +

@@ -46,7 +46,7 @@ func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed checks that calls work exactly as a client without sessions writes them.
+// TestSeed checks that calls work in exactly the form in which a client without sessions writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

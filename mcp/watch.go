@@ -25,7 +25,7 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return err
 	}
 	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Event) error {
-		if p != nil { // the client knows the project
+		if p != nil { // omit the project, because the client knows it
 			h.Project = ""
 		}
 		return say(h)

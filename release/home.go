@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Home contains the values in the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and
+// Home contains the values from the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and
 // the other values are the names that a build from a clone uses.
 type Home struct {
 	Repository string // URL

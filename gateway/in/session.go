@@ -132,7 +132,7 @@ func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	return s.server.reply(lerr)
 }
 
-// read copies a message to its end. The error is the SMTP reply.
+// read copies a whole message from r to the given writer. The error is an SMTP reply.
 func (s *session) read(r io.Reader, to io.Writer) error {
 	_, err := io.Copy(to, &strictReader{r: r})
 	var known *smtp.SMTPError

@@ -44,7 +44,7 @@ type Store interface {
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore wraps errors of the store, so that deliver can distinguish them from errors of the Transport.
+// errStore wraps errors from the store, so that deliver can distinguish them from errors from the Transport.
 var errStore = errors.New("cannot write the queue")
 
 // ErrNoItem means that the queue does not contain the item.

@@ -493,8 +493,8 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks checks that a window represents the agent whose name equals the window's name without spaces. Letter
-// case must not matter.
+// TestTmuxBlanks checks that a window belongs to the agent whose name is the window's name without spaces. Letter case
+// must not matter.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

@@ -182,7 +182,7 @@ func listenTo(uri string) *message {
 		string(tool.Encode(uri)) + `]},"_meta":` + meta + `}}`
 	m, _, err := parse([]byte(raw))
 	if err != nil {
-		panic(err) // the text above is valid
+		panic(err) // impossible: the text above is valid
 	}
 	return m
 }

@@ -32,7 +32,7 @@ type Caller struct {
 	Step     string `json:"step,omitempty"`      // the step that a command line specifies (see format.InStep), or ""
 }
 
-// ProjectKey returns the project of a call that does not specify one. This is the caller's Project if it is set,
+// ProjectKey returns the project for a call that does not specify one. This is the caller's Project if it is set,
 // otherwise its working tree, otherwise maildir.DefaultProject.
 func (c Caller) ProjectKey() string {
 	for _, key := range []string{c.Project, c.WorkTree} {

@@ -249,7 +249,8 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential returns the credential for running a command as a. It returns nil if a is the server's own user.
+// credential returns the credential for running a command as the account's user, or nil if that is the server's own
+// user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil

@@ -48,8 +48,8 @@ type Pane struct {
 	ID     string // the pane's id, as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
-	// Whether keystrokes reach only this pane's program: the pane is not in a mode, input is on, and panes are not
-	// synchronized.
+	// Quiet says whether keystrokes reach this pane's program and no other: the program is running, the pane is not in
+	// a mode, its input is on, and it is not synchronized with other panes.
 	Quiet bool
 	Dir   string // working directory of the pane's program; empty if tmux does not know it
 }
