@@ -34,7 +34,8 @@ func claudeHooks() hooks {
 			{name: "SessionStart", seconds: 10},
 			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not had a turn yet
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have ended to start this turn
+			// Needed because the previous waiting hook may have exited to start this turn.
+			{name: "UserPromptSubmit", seconds: claudeWait, wait: true},
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "PermissionRequest", seconds: 5},

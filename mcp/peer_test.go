@@ -244,7 +244,7 @@ func TestOtherUser(t *testing.T) {
 	})
 }
 
-// askAs sends the requests from a process of another user, in a folder that all users can access.
+// askAs sends the requests from another user's process, which runs in a folder that all users can access.
 func askAs(t *testing.T, uid uint32, dir, path string, all []asked) (got []asked) {
 	t.Helper()
 	data, err := json.Marshal(all)

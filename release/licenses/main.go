@@ -58,7 +58,7 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// print prints the license texts in the folder of a module.
+// print prints the license texts in a module's folder.
 func print(out io.Writer, name, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
