@@ -6,8 +6,8 @@ import "mailtree/clients/edit"
 // by mail waits at that prompt until the user answers, and is not notified of new mail in the meantime. At the user's
 // request, setup can therefore allow mailtree's tools.
 
-// permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that no way
-// to do this is known.
+// permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that there is
+// no known way to do this.
 type permission struct {
 	item string   // the text that setup adds to list, with the entry's name appended
 	list []string // the path of the list in the client's hooks file

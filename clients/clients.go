@@ -62,7 +62,7 @@ type Site struct {
 	Dir  string                   // absolute path of the code base, without symbolic links
 	Git  string                   // the Git folder of Dir's working tree, such as .git; "" if there is none
 	Env  func(name string) string // looks up an environment variable; returns "" if the variable is not set
-	Mac  bool                     // whether the machine runs macOS, where some programs keep their files in other places
+	Mac  bool                     // whether the machine runs macOS, where some programs keep their files in different folders
 }
 
 // Server says how a client reaches mailtree: at a URL, or by running a command.

@@ -92,7 +92,7 @@ func (f *file) stayInside() error {
 	}
 }
 
-// keptSuffix is the suffix of a backup's name.
+// keptSuffix is the suffix for the name of a backup.
 const keptSuffix = ".before-mailtree"
 
 // Change is the new content of one file.
@@ -119,8 +119,8 @@ func (c *Change) Backup() string {
 	return c.kept
 }
 
-// Kept returns the path of the backup of the file as it was before the first setup. It returns "" if there is currently
-// no backup.
+// Kept returns the path of the backup, which contains the file as it was before the first setup. It returns "" if there
+// is currently no backup.
 func (c *Change) Kept() string {
 	if !exists(c.kept) {
 		return ""
@@ -228,7 +228,7 @@ func (s Setup) top() string {
 	return s.Home
 }
 
-// kept returns the path of the backup of a file in a code base. The backup is in the Git folder, so that Git does not
+// kept returns the path of the backup for a file in a code base. The backup is in the Git folder, so that Git does not
 // list it as untracked. If the backup must be next to the file, kept returns "".
 func (s Setup) kept(file string) string {
 	name, err := filepath.Rel(s.Dir, file)

@@ -2,7 +2,7 @@ package clients
 
 import "mailtree/clients/edit"
 
-// This file describes the hooks of each client: the events at which the client runs the command, and the form of its
+// This file describes the hooks of each client: the events on which the client runs the command, and the form of its
 // handlers. A matcher selects the tools that change files. Package clients/event defines the meaning of the events.
 
 // The timeouts in seconds of Claude Code's hooks that wait for mail. The current timeout is about 23 days. Earlier
@@ -34,7 +34,8 @@ func claudeHooks() hooks {
 			{name: "SessionStart", seconds: 10},
 			{name: "SessionStart", seconds: claudeWait, wait: true}, // also wakes a session that has not had a turn yet
 			{name: "UserPromptSubmit", seconds: 5},
-			{name: "UserPromptSubmit", seconds: claudeWait, wait: true}, // the previous hook may have ended to start this turn
+			// Needed because the previous waiting hook may have exited to start this turn.
+			{name: "UserPromptSubmit", seconds: claudeWait, wait: true},
 			{name: "PreToolUse", matcher: "Edit|MultiEdit|Write|NotebookEdit", seconds: 5},
 			{name: "PostToolBatch", seconds: 5},
 			{name: "PermissionRequest", seconds: 5},

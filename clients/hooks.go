@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// hooks describes how a client runs `mailtree hook CLIENT` at its events. The zero value means that the client does not
+// hooks describes how a client runs `mailtree hook CLIENT` on its events. The zero value means that the client does not
 // run hooks.
 type hooks struct {
 	user    place       // the user's hooks file
@@ -32,7 +32,7 @@ type hooks struct {
 	off     func(Setup) []setting
 }
 
-// hookEvent is an event at which the client runs our command.
+// hookEvent is an event on which the client runs our command.
 type hookEvent struct {
 	name    string
 	matcher string // selects tools, in the client's syntax; "" means all tools
@@ -59,7 +59,7 @@ const (
 	pluginMissing = `const missing = ""`
 )
 
-// command returns the command that the client runs at an event. Its bytes must never change, because some clients ask
+// command returns the command that the client runs on an event. Its bytes must never change, because some clients ask
 // the user to trust a hook again whenever its command changes.
 func (s Setup) command(e hookEvent) []string {
 	command := []string{program, "hook", s.Client.Name}
@@ -80,7 +80,7 @@ func (s Setup) line(e hookEvent) line {
 	command := s.command(e)
 	switch h := s.Client.hooks; {
 	case s.Missing != "" && e.name == sessionStart && !e.wait && h.missing != nil:
-		answer, _ := json.Marshal(h.missing(s.Missing)) // only strings: cannot fail
+		answer, _ := json.Marshal(h.missing(s.Missing)) // cannot fail: the answer contains only strings
 		return guardLoudly(command, string(answer))
 	case h.guarded, s.Missing != "":
 		return guard(command)
@@ -88,8 +88,8 @@ func (s Setup) line(e hookEvent) line {
 	return line{posix: shell(command)}
 }
 
-// sessionStart is the event at which a plugin reports that mailtree is missing. Every client whose plugins run
-// commands uses this name.
+// sessionStart is the event on which a plugin reports that mailtree is missing. Every client whose plugins run commands
+// uses this name.
 const sessionStart = "SessionStart"
 
 // forUser returns an answer that makes the client show the text to the user.
@@ -329,7 +329,7 @@ func (s Setup) pluginPart(file string) part {
 	}
 }
 
-// plugin returns the module that runs the command at the client's events. In a plugin, the module also contains the
+// plugin returns the module that runs the command on the client's events. In a plugin, the module also contains the
 // entry, and the text that the model gets if mailtree is missing.
 func (s Setup) plugin() []byte {
 	text := strings.Replace(opencodePlugin, pluginCommand, constant("command", s.command(hookEvent{})), 1)
@@ -347,6 +347,6 @@ func (s Setup) plugin() []byte {
 
 // constant returns a line of JavaScript that defines a constant.
 func constant(name string, value any) string {
-	data, _ := json.Marshal(value) // only strings, lists and bools: cannot fail
+	data, _ := json.Marshal(value) // cannot fail: value contains only strings, lists and bools
 	return "const " + name + " = " + strings.ReplaceAll(string(data), `","`, `", "`)
 }

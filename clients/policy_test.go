@@ -11,7 +11,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestOff checks that Off reports a setting that prevents hooks from running, and the setting's file.
+// TestOff checks that Off reports each setting that prevents hooks from running, along with the file that contains it.
 func TestOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct{ client, file, text, want string }{
@@ -63,8 +63,8 @@ func named(client string) Client {
 	return all[slices.IndexFunc(all, func(c Client) bool { return c.Name == client })]
 }
 
-// TestEntryOff checks that EntryOff reports a setting that prevents a client from using the entry, and the setting's
-// file.
+// TestEntryOff checks that EntryOff reports each setting that prevents a client from using the entry, along with the
+// file that contains it.
 func TestEntryOff(t *testing.T) {
 	t.Parallel()
 	for _, of := range []struct {

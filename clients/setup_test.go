@@ -51,7 +51,7 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// inside returns the files of an archive that are in a folder.
+// inside returns the files in an archive that are in the given folder.
 func inside(a *txtar.Archive, dir string) (files []txtar.File) {
 	for _, f := range a.Files {
 		if f.Name == dir || strings.HasPrefix(f.Name, dir+"/") {
@@ -282,7 +282,7 @@ func (c *attempt) changed(now map[string]string) (files []txtar.File) {
 		}
 		mode, data, _ := strings.Cut(text, "\n")
 		was, _, ok := strings.Cut(c.before[name], "\n")
-		if !ok { // a new file among the user's own: other users must not be able to read it
+		if !ok { // a new file; if it is one of the user's own, other users must not be able to read it
 			was = map[Scope]string{User: "-rw-------", Project: "-rw-r--r--"}[c.setup.Scope]
 		}
 		if was != mode {

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Variables returns the names of the environment variables that determine where clients keep their files, sorted.
+// Variables returns the sorted names of the environment variables that determine where clients keep their files.
 func Variables() (names []string) {
 	for _, c := range List() {
 		for _, p := range []place{c.user, c.userNotes, c.hooks.user} {
@@ -25,7 +25,7 @@ func Variables() (names []string) {
 type Uses struct {
 	Stores []string // the stores that our entry and hooks use, without duplicates; "" is the default store
 	URL    string   // the URL in our entry, which does not identify the store; "" if there is none
-	ByHand string   // the command of an entry that Remove keeps, because a user changed it; "" if there is none
+	ByHand string   // command of the entry that Remove leaves in place because a user edited it; empty if there is no such entry
 }
 
 // storeFlag matches the --store flag in one of our commands, as formatted by shell.

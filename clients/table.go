@@ -18,13 +18,13 @@ type Client struct {
 	user    place  // the user's file for the entry
 	project string // a project's file, relative to the code base; "" if there is none
 
-	userNotes    place  // the file with instructions for all of the client's agents; no files: none
+	userNotes    place  // the file with instructions for all of the client's agents; the zero value means that there is none
 	projectNotes string // the file with instructions for a project's agents, relative to the code base
 
 	format  edit.Format
 	parents []string // the path of the object that contains the entry
 
-	stdioType, httpType string // the entry's "type"; "" for none
+	stdioType, httpType string // the entry's "type"; empty if it has none
 	urlKey              string // the key that contains the URL
 	headersKey          string // the key for the command that prints headers; "" if the client does not run such a command
 	argv                bool   // "command" is a list that includes the arguments
@@ -40,7 +40,7 @@ type place struct {
 	env   string   // the environment variable that sets the folder
 	base  string   // the default folder, relative to the home folder
 	mac   string   // the default folder on macOS, if it differs
-	files []string // find returns the first file that exists; if none exists, the first file
+	files []string // find returns the first of these files that exists, or the first in the list if none exists
 }
 
 // find returns the path of the file.

@@ -37,8 +37,9 @@ func (c *checker) bad(form string, args ...any) {
 	c.all = append(c.all, Finding{false, fmt.Sprintf(form, args...)})
 }
 
-// Check explains what would happen to mail sent to the address email, incoming or outgoing, without sending anything.
-// The parameter root is the store's folder. If email is not an address, Check returns ErrInvalid.
+// Check explains what would happen to a message sent to email, an address in one of the store's domains or elsewhere.
+// It does not send anything. The parameter root is the store's folder. If email is not an address, Check returns
+// ErrInvalid.
 func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email string) ([]Finding, error) {
 	a, err := format.ParseAddress(email)
 	if err == nil && a.IsAgent() {

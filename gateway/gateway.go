@@ -30,7 +30,7 @@ type Config struct {
 	Postmaster string      // the mailbox for postmaster@ and abuse@; required if Listen is set
 	CatchAll   string      // the mailbox for unknown addresses; if "", mail to them is refused
 	TLS        *tls.Config // if nil, STARTTLS is not offered
-	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; "" for none
+	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; empty if there is none
 	MTAUser    int         // uid of the mail server in front of this server; negative if there is none
 
 	Allow     []string       // domains to which mail may be sent; "*" allows all

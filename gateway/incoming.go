@@ -65,7 +65,7 @@ func (i *Incoming) Missing(ctx context.Context, c *Config) (names []string, err 
 	return names, nil
 }
 
-// Lookup finds the mailbox of an address, as documented at in.Directory.
+// Lookup implements in.Directory. It finds the mailbox for an address.
 func (i *Incoming) Lookup(ctx context.Context, local, _ string) (mailbox string, err error) {
 	p, agent, err := i.Store.MailboxAt(ctx, local)
 	switch {
@@ -86,12 +86,11 @@ func full(err error) error {
 	return err
 }
 
-// Deliver stores a message, as documented at in.Deliverer. It delivers the message to all recipients in the same
-// project in one operation.
+// Deliver implements in.Deliverer. It stores the message for all recipients in the same project in one operation.
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // for each agent, its index in d.To
+	places := map[*maildir.Project][]int{} // indexes in d.To of a project's agents, in the same order
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -202,7 +201,7 @@ func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []
 	return all, nil
 }
 
-// mailbox returns the mailbox of an address, with or without a suffix after a plus sign. If the address is not in one
+// mailbox returns the mailbox for an address, with or without a suffix after a plus sign. If the address is not in one
 // of our domains, p is nil.
 func (i *Incoming) mailbox(ctx context.Context, address string) (p *maildir.Project, agent string, err error) {
 	local, domain, _ := strings.Cut(address, "@")

@@ -137,7 +137,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestAutomatic checks that if a program wrote a message, the stored message records this.
+// TestAutomatic checks that a stored message records whether a program wrote it.
 func TestAutomatic(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})
@@ -200,8 +200,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestBounces checks that a delivery status report from the null sender is passed to Bounce and joins its message's
-// thread. If Bounce fails, the delivery must fail too, so that the sender tries again.
+// TestBounces checks that a delivery status report from the null sender is passed to Bounce and stored in the thread of
+// the message that it reports on. If Bounce fails, the delivery must fail too, so that the sender tries again.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

@@ -93,8 +93,8 @@ func TestEmail(t *testing.T) {
 	}
 }
 
-// TestTakenBack checks that a message that is undone before it is sent does not go out, and that a message is refused
-// if its copy in the outbox was edited.
+// TestTakenBack checks that a message is not sent if it was undone, and is refused if its copy in the outbox was
+// edited.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// office is our program with its own store, which contains the mailbox build.
+// office is a mailtree server with its own store, which contains the mailbox build.
 type office struct {
 	t   *testing.T
 	dir string
@@ -24,7 +24,7 @@ type office struct {
 	cmd *exec.Cmd
 }
 
-// newOffice starts the program with additional settings.
+// newOffice starts a mailtree server with additional settings.
 func newOffice(t *testing.T, env ...string) *office {
 	t.Helper()
 	o := &office{t: t, dir: open(t)}
@@ -43,7 +43,7 @@ func newOffice(t *testing.T, env ...string) *office {
 	return o
 }
 
-// command returns a command that runs the program with the office's settings.
+// command returns a command that runs mailtree with the office's settings.
 func (o *office) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, os.Getenv("MAILTREE_PEERS"), args...)
 	c.Env, c.Dir = append(os.Environ(), o.env...), o.dir

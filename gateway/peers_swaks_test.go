@@ -16,7 +16,7 @@ import (
 	"mailtree/gateway/in"
 )
 
-// large replaces placeholders with texts that would be too long to write into the file.
+// large replaces placeholders with strings that are too long to write in the file.
 var large = strings.NewReplacer(
 	"{{x*400}}", strings.Repeat("x", 400),
 	"{{x*9000}}", strings.Repeat("x", 9000),
@@ -59,7 +59,7 @@ func TestPeerSwaks(t *testing.T) {
 			}
 			c := exec.CommandContext(t.Context(), "swaks", args...)
 			c.Env = append(os.Environ(), "HOME="+t.TempDir())
-			screen, _ := c.CombinedOutput() // swaks fails if the server refuses something
+			screen, _ := c.CombinedOutput() // ignore the error, because swaks fails if the server refuses a command
 			screen = regexp.MustCompile(`(?m)^ .*\n`).ReplaceAll(screen, nil)
 			last := ""
 			for _, reply := range replied.FindAllStringSubmatch(string(screen), -1) {

@@ -31,7 +31,7 @@ import (
 )
 
 // These tests run other programs, which .ci/campaign installs: postfix, opendkim, swaks, mutt and python3. They need
-// root, and run only if MAILTREE_PEERS is set to the path of our program.
+// root, and run only if MAILTREE_PEERS is set to the path of the mailtree binary.
 const (
 	ours   = "mail.ours.example"
 	theirs = "peer.example"

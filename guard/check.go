@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// These are the hooks that the guard supports.
+// The hooks that the guard supports.
 const (
 	PreCommit      = "pre-commit"
 	PreMergeCommit = "pre-merge-commit"
@@ -26,7 +26,7 @@ const (
 
 var hookNames = []string{PreCommit, PreMergeCommit, PrePush}
 
-// These are the exit statuses of a check.
+// The exit statuses of a check.
 const (
 	Pass    = 0
 	Stop    = 1 // another agent's claim or a hold stops the change
@@ -39,8 +39,8 @@ type Question struct {
 	Scope   storedir.Scope // the scope of the store's server
 	Project string         // slug or absolute path; "" means the installed guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // the caller specified Store, so an installed guard of another store is ignored
-	ByHand  bool           // a user, not a hook, runs the check; failing to check is then an error
+	Fixed   bool           // the caller specified Store, so a guard installed for another store is ignored
+	ByHand  bool           // a user runs the check, not a hook; if the check fails, the status is Trouble whatever GUARD_MODE says
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // the folder in which git runs; "" means the working directory
@@ -62,7 +62,7 @@ type Verdict struct {
 	Agent   string           // the agent that makes the change; "" if unknown
 	Held    *Held            // the hold that stops the change; nil if no hold stops it
 	Blocked []Blocked        // claims that stop the change; not determined if Held is set
-	Damaged []format.Problem // files of claims and holds that cannot be read and are therefore ignored
+	Damaged []format.Problem // claim and hold files that cannot be read and are therefore ignored
 	Code    int              // exit status
 }
 
@@ -164,7 +164,7 @@ func (c *check) lookUp(ctx context.Context, p project, changes []changed) (v Ver
 	for _, ch := range changes {
 		paths = append(paths, p.below(ch.paths)...)
 	}
-	if len(paths) == 0 && p.folder != "" { // nothing changes in the project's folder
+	if len(paths) == 0 && p.folder != "" { // the change does not affect the project's folder
 		return v, who, nil
 	}
 	if who, err = c.identify(ctx, p.tree); err != nil {

@@ -65,7 +65,7 @@ type gitError struct {
 
 func (e *gitError) Error() string { return "git " + e.args[0] + " failed: " + e.text }
 
-// NoGit reports whether an error of this package means that there is no git program on the PATH.
+// NoGit reports whether an error from this package means that there is no git program on the PATH.
 func NoGit(err error) bool { return errors.Is(err, exec.ErrNotFound) }
 
 // run returns git's output. It returns a *gitError if git fails, or ErrUnavailable if git cannot be run.

@@ -16,7 +16,7 @@ type Held struct {
 	Project string // the hold's project in the form that a tool call uses
 }
 
-// held returns the hold of an agent in the project, or nil if the agent is not on hold. If the hold's file is invalid,
+// held returns the hold on an agent in the project, or nil if the agent is not on hold. If the hold's file is invalid,
 // the agent is not on hold, and bad contains the problem. An unidentified agent cannot be on hold. held returns any
 // error from hold.Read.
 func (p project) held(agent string, now time.Time) (h *Held, bad []format.Problem, err error) {

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestHeld checks which edits a hold on BlueLake in the project "code" stops, and which text the agent gets.
+// TestHeld checks which edits a hold on BlueLake in the project "code" stops, and what the agent is told.
 func TestHeld(t *testing.T) {
 	t.Parallel()
 	store, dir := editScene(t)
@@ -83,7 +83,7 @@ func TestHeldCommits(t *testing.T) {
 		project, paths, agent string
 		code                  int
 	}{
-		{"code-nested", "", "BlueLake", Pass}, // nothing changes in the project's folder
+		{"code-nested", "", "BlueLake", Pass}, // the commit does not affect the project's folder
 		{"code-nested", "nested/b.txt", "BlueLake", Stop},
 		{"code", "nested/b.txt", "BlueLake", Stop}, // the project's folder is in the working tree
 		{"code", "free", "BlueLake", Pass},

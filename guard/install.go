@@ -107,7 +107,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 func (r *repository) refuseMail(store string) error {
 	names, err := storedir.ProjectNames(store)
 	if err != nil {
-		return nil // opening the project reports this error
+		return nil // the error is reported when the project is opened
 	}
 	for _, n := range names {
 		if dir, err := filepath.EvalSymlinks(storedir.Repo(store, n.Slug)); err == nil && dir == r.top {
@@ -357,7 +357,8 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	return "installed " + full, nil
 }
 
-// copyAside gives the hook a second name. Both names are the same file or, if the hook is a link, equal links.
+// copyAside gives the hook a second name. Both names refer to the same file or, if the hook is a link, are links to the
+// same target.
 func (f *hooksFolder) copyAside(name string) error {
 	aside := name + behind
 	if old, err := f.root.Lstat(aside); err == nil {

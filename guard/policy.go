@@ -10,7 +10,7 @@ import (
 // policy contains the guard's settings from the environment.
 type policy struct {
 	mode    string // block, warn or off
-	sure    bool   // the environment sets mode
+	sure    bool   // whether the environment sets mode
 	unknown string // block or warn
 	bypass  bool
 }

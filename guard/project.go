@@ -73,7 +73,8 @@ func (c *check) projects(ctx context.Context) (all []project, err error) {
 	return all, nil
 }
 
-// placed is the working tree of a check, with the names of the store's projects and the other clones.
+// placed is the working tree in which a check runs, along with the names of the store's projects and the other clones
+// of the code base.
 type placed struct {
 	repo.Place
 	others repo.Folders
@@ -152,8 +153,8 @@ func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	}
 }
 
-// Enforced returns the slug of the project whose claims are enforced by the guard in dir's repository. It returns ""
-// if no guard of that store is installed or the guard cannot be read.
+// Enforced returns the slug of the project whose claims are enforced by the guard in dir's repository. It returns "" if
+// no guard for that store is installed or the guard cannot be read.
 func Enforced(ctx context.Context, dir, store string, env []string) (slug string) {
 	if g := installedIn(ctx, dir, env); g != nil && g.Store == store {
 		return g.Project

@@ -22,7 +22,7 @@ import (
 // mostPaths is the maximum number of claims in a report, and of files listed for each claim.
 const mostPaths = 10
 
-// report prints the result of a check. Names and other texts are untrusted, so it escapes characters that could
+// report prints the result of a check. Names and other strings are untrusted, so it escapes characters that could
 // control the terminal.
 type report struct {
 	w   io.Writer
@@ -47,7 +47,7 @@ func (q *Question) doing() string {
 	return "commit"
 }
 
-// unchecked prints that the check could not be made, and whether the change passes anyway.
+// unchecked reports that the check could not be completed, and whether the change passes anyway.
 func (r *report) unchecked(err error, stops bool) {
 	r.say("mailtree guard: NOT CHECKED: %s", format.Printable(r.q.Words.Explain(err)))
 	mode, more := "GUARD_MODE", "mailtree guard status"
@@ -190,7 +190,7 @@ func (r *report) ask(agent, project string, patterns []string) string {
 	return r.message(agent, project, "May I have "+strings.Join(patterns, ", ")+"?")
 }
 
-// message returns a command that sends a text to an agent.
+// message returns a command that sends a message with the given text to an agent.
 func (r *report) message(agent, project, text string) string {
 	var b strings.Builder
 	if r.who.name != "" && r.who.hint == "" && !r.who.person { // without this, `mailtree send` would send the message as the user

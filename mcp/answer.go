@@ -42,7 +42,7 @@ const closedEarly = "the connection was closed before the answer was sent: keep 
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // its context is also canceled when a write fails
-	merge   bool          // merge structured content into the result; set before the first write
+	merge   bool          // whether to merge structured content into the result; set before the first write
 	plain   envelopeless  // strips the envelope; nil for JSON-RPC; set before the first write
 	greet   func() []byte // only for a stream: returns the bytes to send after the first write
 	numbers keptNumbers   // numbers to restore in the answer; set before the first write
@@ -92,7 +92,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	a.deadline(len(p))
 	n, err := a.ResponseWriter.Write(a.numbers.restore(p))
 	if len(a.numbers) > 0 && err == nil {
-		n = len(p) // a Writer must return len(p), although restore has changed the text's length
+		n = len(p) // a Writer must return len(p), even if restore changed the length
 	}
 	if a.greet != nil && a.status == http.StatusOK && err == nil {
 		_, err = a.ResponseWriter.Write(a.greet())

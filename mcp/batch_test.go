@@ -81,8 +81,8 @@ func addMethod(t *testing.T, s *Server, name string, do func(context.Context) *b
 	}
 }
 
-// TestBatchInTurn checks that the messages of a batch are handled one after another. This is the reason why a batch
-// counts as one request.
+// TestBatchInTurn checks that the messages of a batch are handled one after another. This is why a batch counts as one
+// request.
 func TestBatchInTurn(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{MaxRequests: 1})

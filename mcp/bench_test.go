@@ -154,8 +154,8 @@ func BenchmarkHTTP(b *testing.B) {
 }
 
 // BenchmarkGrowth measures durable sends by 64 clients to a store that already contains committed mail. "to-empty" is
-// the ratio of its rate to the rate of the first case. If all mail in the store is from one day, the store's clock is
-// set to that day.
+// the rate divided by that of the first case, whose store is empty. If all mail in the store is from one day, the
+// store's clock is set to that day.
 func BenchmarkGrowth(b *testing.B) {
 	cases := []bulk.Mail{{}, {Messages: 1_000}}
 	if bulk.Large() {

@@ -13,7 +13,7 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestClaimsNeverBothWin makes concurrent claim requests in both protocol eras and on both paths, with and without
+// TestClaimsNeverBothWin makes concurrent claim requests in both protocol eras, at /mcp and /mcp/, with and without
 // sessions. It checks that only one of two overlapping patterns is granted, and that the claim files match the answers.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 // CompleteAsk is the body of POST /mailtree/complete. It contains the word that the user is typing.
 type CompleteAsk struct {
 	Person string `json:"person,omitempty"` // the user whose messages and claims are listed
-	What   string `json:"what"`             // CompleteAgents or another constant below
+	What   string `json:"what"`             // CompleteAgents or another of the constants below
 	Begun  string `json:"begun"`
 }
 
@@ -32,7 +32,7 @@ type Completions struct {
 	Words []Completion `json:"words"`
 }
 
-// Completion is a word that may complete the typed text, and the word's description.
+// Completion is a word that completes the typed text, with a description.
 type Completion struct {
 	Word  string `json:"word"`
 	About string `json:"about,omitempty"`
@@ -84,7 +84,7 @@ func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words 
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false
 	page, err := tool.Box(ctx, p, q.Agent).Inbox(ctx, q, markRead, maildir.Waiting{})
-	if err != nil { // the user is not an agent of the project yet
+	if err != nil { // the user does not have an agent in the project yet
 		return nil
 	}
 	for _, m := range page.Messages {

@@ -8,7 +8,7 @@ import (
 
 // DeskAsk is the body of POST /mailtree/desk. It contains the user and the ids from a command line.
 type DeskAsk struct {
-	Person string   `json:"person,omitempty"` // the user who runs the command; "" if none
+	Person string   `json:"person,omitempty"` // the user who runs the command; empty if there is none
 	Agent  string   `json:"agent,omitempty"`  // name or address of another agent to act as, instead of the user
 	IDs    []string `json:"ids,omitempty"`    // shortened message ids, or thread ids
 }
@@ -20,9 +20,9 @@ type Desk struct {
 	Slug     string   `json:"slug"`
 	HumanKey string   `json:"human_key"`
 	Person   string   `json:"person,omitempty"`
-	IsPerson bool     `json:"is_person,omitempty"` // whether the agent of DeskAsk.Person is a user's agent
-	Made     bool     `json:"made,omitempty"`      // this call created the agent
-	IDs      []string `json:"ids,omitempty"`       // the full form of DeskAsk.IDs
+	IsPerson bool     `json:"is_person,omitempty"` // whether the agent named DeskAsk.Person belongs to a user
+	Made     bool     `json:"made,omitempty"`      // whether this call created the agent
+	IDs      []string `json:"ids,omitempty"`       // DeskAsk.IDs, with each shortened id replaced by the full id
 }
 
 func (s *Server) desk(ctx context.Context, p *maildir.Project, ask *DeskAsk) (d Desk, err error) {

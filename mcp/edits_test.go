@@ -34,7 +34,7 @@ func TestEditsAreHeard(t *testing.T) {
 			missing[u] = true
 		}
 		body := 0
-		await(t, func() bool { // repeat the edit, because Run may not have determined its position before the first one
+		await(t, func() bool { // repeat the edit, because Run may not be watching yet
 			body++
 			file := "---json\n{\"id\": \"h1\", \"thread_id\": \"T-1\", \"from\": \"Ann\", \"to\": [\"Ann\"], \"created\": \"2026-01-01T00:00:00Z\"}\n---\n" + strings.Repeat("x", body) + era + "\n"
 			for _, name := range []string{"messages/by/hand/h1.md", "agents/Ann/inbox/by/hand/h1.md"} {

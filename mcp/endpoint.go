@@ -106,7 +106,8 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain, a.numbers = shape, numbers
-	if streams || (!c.bare || c.bridged) && m.batch == nil { // a batch is one document, and not every bare client reads streams
+	// The answer to a batch is one document, and some bare clients cannot read streams.
+	if streams || (!c.bare || c.bridged) && m.batch == nil {
 		a.showProgress(s.cfg.Progress)
 	}
 	defer a.finish()
@@ -120,7 +121,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 // call is a request that post is handling.
 type call struct {
 	*message
-	era, session bool // whether the request belongs to the new era, and to a session; see the package comment
+	era, session bool // whether the request is of the new era, and whether it belongs to a session; see the package comment
 	bridged      bool // the call arrived on the socket
 	bare         bool // an old-era call outside a session, except an initialize request over TCP
 }

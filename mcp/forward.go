@@ -13,7 +13,7 @@ type ForwardAsk struct {
 	ID          string   `json:"id"`    // the message to forward
 	To          []string `json:"to"`
 	Text        string   `json:"text,omitempty"`
-	Attachments []string `json:"attachments,omitempty"` // additional files, as in the tool send_message
+	Attachments []string `json:"attachments,omitempty"` // additional files, as in the send_message tool
 }
 
 // Forwarded is the response to POST /mailtree/forward.
@@ -21,7 +21,7 @@ type Forwarded struct {
 	ID      string   `json:"id"`
 	To      []string `json:"to"`
 	Subject string   `json:"subject"`
-	Queued  []string `json:"queued,omitempty"` // projects to which the message is delivered later
+	Queued  []string `json:"queued,omitempty"` // projects to which the message has yet to be delivered
 }
 
 // forward forwards a message to other agents.

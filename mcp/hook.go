@@ -12,11 +12,11 @@ import (
 
 // HookEvent is the body of POST /mailtree/hook. It describes an event that a client has reported to its hook.
 type HookEvent struct {
-	Kind string `json:"kind"` // HookStart or another constant below
+	Kind string `json:"kind"` // HookStart or another of the constants below
 	maildir.SessionEvent
-	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass text to the model at this event
+	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass the answer to this event to the model
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
-	Asks  string   `json:"asks,omitempty"`  // at HookAsk: what the client asks the user's permission for
+	Asks  string   `json:"asks,omitempty"`  // for HookAsk: what the client asks the user's permission for
 }
 
 // The kinds of HookEvent:
@@ -44,7 +44,7 @@ const (
 type HookAnswer struct {
 	Agent string `json:"agent,omitempty"` // the agent of the session
 	Tell  string `json:"tell,omitempty"`  // text for the model
-	Turn  int    `json:"turn,omitempty"`  // at HookPrompt, the number of the turn that begins
+	Turn  int    `json:"turn,omitempty"`  // for HookPrompt: the number of the new turn
 }
 
 func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent) (HookAnswer, error) {
@@ -110,7 +110,7 @@ func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
 	}
 }
 
-// nobody returns the answer to an event of a session that has no agent. When the session starts, the answer explains
+// nobody returns the answer to an event in a session that has no agent. When the session starts, the answer explains
 // why the session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
@@ -121,10 +121,10 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	return a, nil
 }
 
-// tell returns the text for the model at this event. The text introduces the agent once per session. It also reports
-// new mail, except when a session starts. At HookTool and HookPrompt, it also reports which other agents have edited
-// the same files. At HookStop, the text is empty if there is no new mail, because the introduction alone must not
-// prolong a turn.
+// tell returns the text for the model in response to this event. The text introduces the agent once per session. It
+// also reports new mail, except when a session starts. For HookTool and HookPrompt, it also reports which other agents
+// have edited the same files. For HookStop, the text is empty if there is no new mail, because the introduction alone
+// must not prolong a turn.
 func (e *HookEvent) tell(ctx context.Context, p *maildir.Project, k maildir.SessionKey, agent string) (string, error) {
 	news := ""
 	if e.Kind != HookStart {

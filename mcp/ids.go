@@ -72,7 +72,7 @@ func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) 
 func plainObject(m map[string]json.RawMessage) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // all values come from a decoder
+		panic(err) // impossible: all values come from a decoder
 	}
 	return text
 }

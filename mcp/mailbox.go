@@ -17,9 +17,9 @@ import (
 
 // MailboxAsk is the body of POST /mailtree/mailbox-…. It identifies a mailbox by its name or its address.
 type MailboxAsk struct {
-	Mailbox string `json:"mailbox,omitempty"` // "" to list all mailboxes
+	Mailbox string `json:"mailbox,omitempty"` // empty to list all mailboxes
 	Owner   int    `json:"owner,omitempty"`   // uid of a new mailbox's owner
-	Force   bool   `json:"force,omitempty"`   // if the command deletes the mailbox, delete its mail too
+	Force   bool   `json:"force,omitempty"`   // when deleting a mailbox, also delete its mail
 
 	Trust    string `json:"trust,omitempty"` // a sender that the mailbox should trust: an address or @DOMAIN
 	Distrust string `json:"distrust,omitempty"`
@@ -27,7 +27,7 @@ type MailboxAsk struct {
 	Hook hook.Hook `json:"hook,omitzero"` // the new hook; if only Name is set, the hook to remove
 }
 
-// Mailboxes are the mailboxes of a project that can receive mail, sorted by name.
+// Mailboxes lists the mailboxes in a project that can receive mail, sorted by name.
 type Mailboxes struct {
 	Mailboxes []MailboxLine `json:"mailboxes"`
 	Others    int           `json:"without_address"` // number of agents without an address

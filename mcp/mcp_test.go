@@ -67,7 +67,7 @@ const (
 		`"params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 )
 
-// The metadata of a request of revision 2026-07-28: the _meta field for its params, and the content of this field.
+// The metadata for a request in revision 2026-07-28: the _meta field to put in params, and that field's content.
 const (
 	newEraMeta   = `"_meta":{` + newEraFields + `}`
 	newEraFields = `"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
@@ -214,7 +214,7 @@ func TestBarePosts(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // texts that the answer must contain, separated by " … "
+		want       string // strings that the answer must contain, separated by " … "
 	}{
 		{"", `{"method":"tools/list"}`, 200, `{"jsonrpc":"2.0","id":1,"result": … "name":"create_agent"`},
 		{"", " \n{ } ", 400, `"code":-32600`},

@@ -18,8 +18,8 @@ type NewProject struct {
 type MadeProject struct {
 	Slug     string `json:"slug"`
 	HumanKey string `json:"human_key"`
-	Created  bool   `json:"created,omitempty"` // this call created the project
-	Note     string `json:"note,omitempty"`    // something that may surprise the user
+	Created  bool   `json:"created,omitempty"` // whether this call created the project
+	Note     string `json:"note,omitempty"`    // explains anything about the result that may surprise the user
 	Fork     string `json:"fork,omitempty"`    // name of another project whose repository has the same first commit
 	Moved    string `json:"moved,omitempty"`   // like Fork, but the other project's folder no longer exists
 }

@@ -63,7 +63,7 @@ func TestNudge(t *testing.T) {
 	cut := filepath.Join(t.TempDir(), "s.sock")
 	var s2 *Server
 	s2 = serveSocket(t, cut, false, Config{Nudge: func(ctx context.Context, _ tool.Caller, _ bool, _ func(any)) error {
-		s2.end() // end the server while the client is watching
+		s2.end() // stop the server while the client is watching
 		<-ctx.Done()
 		return ctx.Err()
 	}})

@@ -24,7 +24,7 @@ import (
 
 // asked is a request on a socket, with its answer.
 type asked struct {
-	Head, Body string // the request, in the form that the function request expects
+	Head, Body string // the request, in the form that request expects
 	Status     int
 	Answer     string
 }
@@ -244,7 +244,7 @@ func TestOtherUser(t *testing.T) {
 	})
 }
 
-// askAs sends the requests from a process of another user, in a folder that all users can access.
+// askAs sends the requests from another user's process, which runs in a folder that all users can access.
 func askAs(t *testing.T, uid uint32, dir, path string, all []asked) (got []asked) {
 	t.Helper()
 	data, err := json.Marshal(all)

@@ -42,7 +42,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		panic(err) // the SDK encoded body
+		panic(err) // impossible: the SDK encoded body
 	}
 	switch {
 	case m.Error != nil: // the tool does not exist; invalid arguments are reported in a result
@@ -53,7 +53,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	}
 	var r tool.Refusal
 	if err := json.Unmarshal(m.Result.Structured, &r); err != nil {
-		panic(err) // package tool encoded the refusal
+		panic(err) // impossible: package tool encoded the refusal
 	}
 	switch r.Code {
 	case "unavailable":

@@ -11,7 +11,7 @@ import (
 // Problems lists the invalid files, sorted by path.
 type Problems struct {
 	Problems []format.Problem `json:"problems"`
-	More     bool             `json:"more"` // there are more invalid files
+	More     bool             `json:"more"` // whether there are more invalid files than are listed
 }
 
 // mostProblems is the maximum number of files in the response to POST /mailtree/problems.

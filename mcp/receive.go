@@ -40,7 +40,7 @@ func (s *Server) receive(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// countCalls reports each call of the toolset's tools to Config.Called.
+// countCalls reports each call to one of the toolset's tools to Config.Called.
 func (s *Server) countCalls(toolset string) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {

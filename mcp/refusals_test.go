@@ -107,8 +107,8 @@ func TestRefusalsNameOwnTools(t *testing.T) {
 
 var setting = regexp.MustCompile(`\{Name: "([A-Z_]+)"`)
 
-// TestDomainNamesNoTool checks that no text in the domain packages mentions a tool, an argument, a setting or a command
-// of the program.
+// TestDomainNamesNoTool checks that no string in the domain packages mentions a tool, an argument, a setting or a
+// mailtree command.
 func TestDomainNamesNoTool(t *testing.T) {
 	config, err := os.ReadFile("../cmd/mailtree/config.go")
 	if err != nil {

@@ -53,7 +53,8 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the previous request set one; see answer.deadline
+		// Clear the deadline that the previous request set; see answer.deadline.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		next.ServeHTTP(w, r)
 	})
 }

@@ -66,8 +66,8 @@ type Config struct {
 	Queue Queue
 	// CheckAddress answers POST /mailtree/check-address. It explains what would happen to mail sent to the address.
 	CheckAddress func(ctx context.Context, address string) (any, error)
-	// Explain returns the text of a refusal of POST /mailtree/… on the socket. If it is nil, the refusal's own text
-	// is used.
+	// Explain returns the text to send when a POST /mailtree/… on the socket is refused. If it is nil, the error's own
+	// text is used.
 	Explain func(error) string
 
 	// Page is the web page for users. It serves the paths in its Patterns, and other requests for which its
@@ -98,7 +98,7 @@ type Config struct {
 	MaxBody     int64 // maximum bytes of one request body; a larger body gets status 413
 	MaxBodies   int64 // maximum bytes of all bodies being received or handled; a body that exceeds it gets status 503
 	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
-	MaxAnswers  int64 // bytes of memory for all large answers; if it is used up, calls wait and are eventually refused
+	MaxAnswers  int64 // bytes of memory for all large answers; when none is left, calls wait and are eventually refused
 	MaxRequests int   // maximum number of requests being handled; further requests get status 503
 
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.

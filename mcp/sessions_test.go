@@ -127,7 +127,8 @@ func TestSessionCapLosesNoCall(t *testing.T) {
 	}
 }
 
-// socketOf returns the URL of a server that treats every connection as a connection of the given user on the socket.
+// socketOf returns the URL of a server that treats every connection as if it came from the given user over the Unix
+// socket.
 func socketOf(t *testing.T, s *Server, uid int) string {
 	t.Helper()
 	srv := httptest.NewUnstartedServer(s.socketHandler())

@@ -46,7 +46,7 @@ func answerOf(t *testing.T, url, header, tool, args string) map[string]any {
 	return answer.Result
 }
 
-// TestSeed checks that calls work exactly as a client without sessions writes them.
+// TestSeed checks that calls work in exactly the form in which a client without sessions writes them.
 func TestSeed(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})
@@ -102,7 +102,7 @@ func TestRun(t *testing.T) {
 			}
 		}
 	}()
-	await(t, func() bool { // repeat the change, because Run may not have determined its position yet
+	await(t, func() bool { // repeat the change, because Run may not be watching yet
 		result(t, url, "send_message", `{"project_key":"/abs/new","from_agent":"Ann","to":["Ann"],"subject":"s","body_md":""}`)
 		return len(heard) > 0
 	})
@@ -114,7 +114,7 @@ func TestRun(t *testing.T) {
 		_, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"check_my_messages","arguments":{"project_key":"/abs/new","agent_name":"Ann","since_ts":"9000-01-01T00:00:00Z","wait_seconds":50}}}`)
 		polled <- body
 	}()
-	await(t, func() bool { return s.Usage() == Usage{Streams: 2, Waiting: 1, Sessions: 1} }) // a stream and a call
+	await(t, func() bool { return s.Usage() == Usage{Streams: 2, Waiting: 1, Sessions: 1} }) // the stream and the waiting call
 	stop()
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)

@@ -57,7 +57,7 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 	})
 }
 
-// refusal returns a text that says why the user may not use the server and describes both ways to get access.
+// refusal returns a message that explains why the user may not use the server and describes two ways to get access.
 func (u tcpUser) refusal() string {
 	who := fmt.Sprintf("you are user %d", u.uid)
 	if u.err != nil {

@@ -104,7 +104,7 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn
-		if errors.Is(err, maildir.ErrNotFound) { // common, because every command outside a project causes it
+		if errors.Is(err, maildir.ErrNotFound) { // this error is common: every command outside a project causes it
 			status, level = http.StatusNotFound, slog.LevelDebug
 		}
 		s.log.Log(r.Context(), level, "refused", "path", r.URL.Path, "error", err)

@@ -25,14 +25,14 @@ func (s *Server) watch(ctx context.Context, p *maildir.Project, ask *WatchAsk, s
 		return err
 	}
 	return s.cfg.Store.Watch(ctx, p, after, func(h *maildir.Event) error {
-		if p != nil { // the client knows the project
+		if p != nil { // omit the project, because the client knows it
 			h.Project = ""
 		}
 		return say(h)
 	})
 }
 
-// LookAsk is the body of POST /mailtree/looking. It says that the user's screen shows the thread now.
+// LookAsk is the body of POST /mailtree/looking. It says that the thread is now on the user's screen.
 type LookAsk struct {
 	Thread string `json:"thread"` // the id of the thread
 }

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// Home contains the values in the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and
+// Home contains the values from the file home. If mailtree has no home, Repository, Maintainer and Tap are empty, and
 // the other values are the names that a build from a clone uses.
 type Home struct {
 	Repository string // URL
@@ -30,7 +30,7 @@ type Home struct {
 	Module     string // module path, derived from Repository
 }
 
-// none is the home to use as long as mailtree is not published.
+// none is the home that is used until mailtree is published.
 var none = Home{
 	// The top-level domain .internal is reserved for private use, so nobody else can register this name.
 	Registry: "internal.mailtree/mailtree",

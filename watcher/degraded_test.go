@@ -107,7 +107,7 @@ func limited(n *atomic.Int64, errno error) func(*Watcher) {
 func TestNoWatchLeft(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	n.Store(3) // the parent, the root, a
+	n.Store(3) // allow watches for the parent, the root and a
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a") }, limited(&n, syscall.ENOSPC))
 	w.mode("watching")
 	w.mkdir("b/c")
@@ -241,7 +241,7 @@ func TestUnreadableFolder(t *testing.T) {
 func TestRootRemovedAndMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a"); w.write("a/1", "x") })
-	inside, err := os.Open(w.root) // like a shell with this working directory
+	inside, err := os.Open(w.root) // like a shell whose working directory is the root
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestRootMissingAtStart(t *testing.T) {
 }
 
 // TestConvergence checks that a caller that relies only on batches ends up with the same tree after random changes,
-// even if events are lost and watches run out.
+// even if events are lost and no more watches are available.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -388,7 +388,7 @@ func mutate(w *watched, random *rand.Rand, i int) {
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	n.Store(3) // the parent, the root, a
+	n.Store(3) // allow watches for the parent, the root and a
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a") }, limited(&n, syscall.EIO))
 	w.mode("watching")
 	w.mkdir("b/c")

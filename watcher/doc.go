@@ -23,8 +23,8 @@
 //	W4  Neither a slow OnBatch nor a slow disk stops the draining of inotify's
 //	    queue.
 //	W5  If events are lost (queue overflow), if no watch or instance is available, or
-//	    if the root is gone, State reports "degraded" and what to do, a batch asks
-//	    for a Scan, and the watch repairs itself. Run returns only when its context ends.
+//	    if the root is gone, State reports "degraded" and what to do. A batch asks for
+//	    a Scan, and the watch repairs itself. Run returns only when its context ends.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    are in place again, so any change that the scan misses has an event.
 //	W7  Symlinks are never followed and no file is ever read; only folders are

@@ -52,8 +52,8 @@ func (s *session) handleRoot(ev event) error {
 }
 
 // handlePath updates the watches to match what is at the path now, regardless of the order of its events. A folder that
-// appeared or reappeared is walked and then noted as changed. Anything else is noted immediately. If the path cannot be
-// examined, handlePath does both.
+// appeared or reappeared is walked and then noted as changed. Anything else is noted immediately. If handlePath cannot
+// examine the path, it does both.
 func (s *session) handlePath(ev event) {
 	if ev.op == fsnotify.Write {
 		s.touch(ev)

@@ -65,7 +65,7 @@ func (s *session) excuse(rel string, err error) error {
 	return nil
 }
 
-// refused returns the entry of a folder that could not be opened, watched or listed. If there is no entry, refused
+// refused returns the entry for a folder that could not be opened, watched or listed. If there is no entry, refused
 // creates it. The entry is needed to log the error only once.
 func (s *session) refused(rel string) *folder {
 	if f := s.folders.byPath[rel]; f != nil {

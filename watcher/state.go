@@ -64,7 +64,7 @@ func (w *Watcher) State() State {
 	}
 }
 
-// degrade records and logs the reason why the watch is incomplete.
+// degrade records and logs why the watch is incomplete.
 func (w *Watcher) degrade(reason string) {
 	if w.setMode(degraded, reason) {
 		w.cfg.Log.Warn("watching files: degraded", "root", w.cfg.Root, "reason", reason)

@@ -41,9 +41,9 @@ type Config struct {
 	// the writer has closed it. The default is 30 ms.
 	Write time.Duration
 
-	// Longest is the maximum time between the first event of a path that keeps changing and the path's report. The
-	// default is 150 ms. It may take 250 ms in total until a saved file is indexed: see docs/explanation/architecture.md, "From a
-	// save to the index".
+	// Longest is the maximum time from the first event on a path until the path is reported, even if it keeps changing.
+	// The default is 150 ms. It may take 250 ms in total until a saved file is indexed: see
+	// docs/explanation/architecture.md, "From a save to the index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. The default is 2 s.

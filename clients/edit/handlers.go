@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Handlers describes our handlers. A handler is a command that a client runs at an event. Handlers are stored in a JSON
+// Handlers describes our handlers. A handler is a command that a client runs on an event. Handlers are stored in a JSON
 // file, which may also contain handlers of other programs:
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
@@ -143,9 +143,9 @@ func (f JSON) CutHandlers(data []byte, h Handlers) ([]byte, error) {
 	})
 }
 
-// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. If a value
-// in a place where one of our handlers belongs has an unexpected form, keepSlots returns an error. Elsewhere, it
-// ignores such values.
+// keepSlots calls visit for each of our handlers, and replaces a handler with gone{} if visit returns false. If a list
+// that must contain one of our handlers has an unexpected form, keepSlots returns an error. It ignores the form of
+// other lists.
 func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (stays bool)) error {
 	if _, err := d.find(h.Path...); err != nil {
 		return err

@@ -81,7 +81,7 @@ func (f JSON) allows(d *document) error {
 	return nil
 }
 
-// syntaxError converts an error of hujson to a SyntaxError, and extracts the line number.
+// syntaxError converts an error from hujson to a SyntaxError, and extracts the line number.
 func syntaxError(err error) error {
 	e := &SyntaxError{Line: 1, Why: strings.TrimPrefix(err.Error(), "hujson: ")}
 	var column int

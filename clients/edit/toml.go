@@ -173,6 +173,6 @@ func value(v any) string {
 		}
 		return "[" + strings.Join(all, ", ") + "]"
 	default:
-		return string(hujson.String(v.(string))) // a JSON string is a TOML string
+		return string(hujson.String(v.(string))) // a JSON string is also a valid TOML string
 	}
 }

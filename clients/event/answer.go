@@ -8,8 +8,8 @@ import (
 // Answer is the hook's answer. The zero value is an empty answer.
 type Answer struct {
 	Tell  string // text for the model
-	Deny  string // text for the model: why it must not change the files of an Edit
-	Warn  string // text for the model about files of an Edit that it may change
+	Deny  string // tells the model why it must not change the files in an Edit
+	Warn  string // warns the model about files in an Edit that it may change
 	Agent string // the session's agent, for clients that copy variables from the answer into their shells
 }
 
@@ -23,7 +23,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(r) // only strings: cannot fail
+	_ = enc.Encode(r) // cannot fail: r contains only strings
 	return b.Bytes(), nil, 0
 }
 

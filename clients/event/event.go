@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Kind says what happened in a session. The zero value means that this program ignores the event.
+// Kind says what happened in a session. The zero value means that mailtree ignores the event.
 type Kind string
 
 // The kinds of events.
@@ -74,8 +74,8 @@ func (e *Event) Edited() (paths []string) {
 var ErrClient = errors.New("no such client")
 
 // Parse parses the standard input that a client passes to its hook. To read the hook's environment, it calls env, which
-// returns "" for a variable that is not set. If this program ignores the event, Kind is "". Parse returns ErrClient,
-// and errors from encoding/json if stdin is not a JSON object.
+// returns "" for a variable that is not set. If mailtree ignores the event, Kind is "". Parse returns ErrClient, and
+// errors from encoding/json if stdin is not a JSON object.
 func Parse(client string, stdin []byte, env func(name string) string) (Event, error) {
 	c, ok := clients[client]
 	if !ok {

@@ -108,7 +108,7 @@ var clients = map[string]client{
 			"PreToolUse":                     Edit,
 			"PostToolUse":                    Tool,
 			"PreCompact":                     Compact,
-			"Notification permission_prompt": Ask, // unlike PermissionRequest, sent only if the user is really asked
+			"Notification permission_prompt": Ask, // unlike PermissionRequest, sent only if the user is actually asked
 			"Stop":                           Stop,
 			"ErrorOccurred":                  Stop,
 			"SessionEnd":                     End,
@@ -144,7 +144,7 @@ func answerClaude(a Answer, e Event) any {
 	return reply{Specific: s}
 }
 
-// answerCodex formats an answer for Codex or Qwen Code. These clients use the same form as Claude Code, except at a
+// answerCodex formats an answer for Codex or Qwen Code. These clients use the same form as Claude Code, except for a
 // Stop. If a Stop is refused, the turn continues and the model gets the reason.
 func answerCodex(a Answer, e Event) any {
 	switch {

@@ -24,6 +24,6 @@ func FormatWake(client, text string) (stdout, stderr []byte, exit int) {
 	if client == "claude" {
 		return nil, []byte(text + "\n"), 2
 	}
-	line, _ := json.Marshal(map[string]string{"tell": text}) // only a string: cannot fail
+	line, _ := json.Marshal(map[string]string{"tell": text}) // cannot fail: the map contains only a string
 	return append(line, '\n'), nil, 0
 }

@@ -55,7 +55,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// write writes the files of all plugins into a folder, and returns the files.
+// write writes the files of all plugins into a folder, and returns them.
 func write(t *testing.T, dir string) []clients.File {
 	t.Helper()
 	changes, err := Changes(dir)

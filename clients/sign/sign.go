@@ -25,11 +25,11 @@ type client struct {
 	// transcript returns the path of a session's transcript, a file with one line for each event.
 	transcript func(s Session) string
 	line       func(line []byte) seat.State // returns the state that a line shows, or "" if it shows none
-	// prompt reports whether a line is a prompt. It is nil if the client never runs a tool's hook after the tool's turn
-	// has ended.
+	// prompt reports whether a line is a prompt. It is nil if the client never runs a tool's hook after the turn with
+	// the tool call has ended.
 	prompt func(line []byte) bool
-	// status returns the path of the file with a session's current state. statusIs parses the file, and returns the
-	// state, and a string that changes whenever the state changes. A client has either these two functions or a
+	// status returns the path of the file with a session's current state. statusIs parses the file and returns the
+	// state, along with a string that changes whenever the state does. A client has either these two functions or a
 	// transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)

@@ -49,7 +49,7 @@ type Checker struct {
 
 // Peer describes the sending side of the connection that delivers a message.
 type Peer struct {
-	IP       netip.Addr // the sending machine; zero behind our own mail server, in which case SPF is not evaluated
+	IP       netip.Addr // the sending machine; zero if our own mail server relayed the message, in which case SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" for the null sender
 	Trusted  bool   // whether the connection comes from our mail server, according to the kernel

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-const keyBits = 2048 // fits in a DNS record, and every server can verify it
+const keyBits = 2048 // every server can verify a key of this size, and it fits in a DNS record
 
 // Selector returns the name for a key created at the given time: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }

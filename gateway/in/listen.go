@@ -18,7 +18,7 @@ import (
 type Address struct {
 	Network string // unix or tcp
 	Addr    string // path or host:port
-	LMTP    bool   // LMTP instead of SMTP
+	LMTP    bool   // whether to speak LMTP instead of SMTP
 }
 
 // ParseListen parses a comma-separated list of addresses: lmtp+unix:PATH, lmtp://HOST:PORT, smtp://HOST:PORT. If an

@@ -14,21 +14,21 @@ import (
 
 // Directory looks up mailboxes.
 type Directory interface {
-	// Lookup returns the mailbox of an address in one of our domains. If there is no mailbox, it returns ErrUnknown. If
-	// the mailbox accepts no more mail, it returns ErrFull. For any other error, the server tells the sender to try
+	// Lookup returns the mailbox for an address in one of our domains. If there is no mailbox, it returns ErrUnknown.
+	// If the mailbox accepts no more mail, it returns ErrFull. For any other error, the server tells the sender to try
 	// again later.
 	Lookup(ctx context.Context, local, domain string) (mailbox string, err error)
 }
 
-// ErrUnknown means that there is no mailbox with the address.
+// ErrUnknown means that there is no mailbox with that address.
 var ErrUnknown = errors.New("no such mailbox")
 
 func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// Mailbox returns the mailbox for a recipient. This is the mailbox with the recipient's address, the mailbox of the
-// name before a plus sign, the postmaster's mailbox, or the catch-all mailbox. The error is the SMTP reply.
+// Mailbox returns the mailbox for a recipient. This is the mailbox with the recipient's address, the mailbox for the
+// part before a plus sign, the postmaster's mailbox, or the catch-all mailbox. The error is an SMTP reply.
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {

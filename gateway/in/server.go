@@ -75,7 +75,7 @@ type Config struct {
 	SocketGID  int         // group of the Unix sockets; 0 means the process's group
 
 	MaxConns        int // 0 means 100
-	MaxConnsPerHost int // 0 means 10; an IPv6 /64 is one host; Unix sockets have no such limit
+	MaxConnsPerHost int // 0 means 10; an IPv6 /64 counts as one host; Unix sockets have no such limit
 
 	Spool     *spool.Spool // memory and temporary files for messages that are being received
 	Directory Directory
@@ -154,7 +154,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
-	server.EnableSMTPUTF8 = true // otherwise Postfix would also bounce a non-ASCII Subject
+	server.EnableSMTPUTF8 = true // without it, Postfix bounces mail whose headers are not ASCII, even if the addresses are
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

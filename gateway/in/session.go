@@ -71,8 +71,9 @@ func (s *session) Rcpt(address string, _ *smtp.RcptOptions) error {
 	return nil
 }
 
-// Data receives a message for all recipients. SMTP has only one reply for all recipients, so if delivery to one of
-// them fails, the sender retries for all of them. Deliverer then does not store a second copy for the others.
+// Data receives a message for all recipients. SMTP has only one reply for all recipients, so if delivery to one of them
+// fails, the sender retries for all of them. Deliverer does not store a second copy for recipients that already have
+// the message.
 func (s *session) Data(r io.Reader) error {
 	var worst error
 	err := s.receive(r, func(_ Recipient, err error) {
@@ -131,7 +132,7 @@ func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	return s.server.reply(lerr)
 }
 
-// read copies a message to its end. The error is the SMTP reply.
+// read copies a whole message from r to the given writer. The error is an SMTP reply.
 func (s *session) read(r io.Reader, to io.Writer) error {
 	_, err := io.Copy(to, &strictReader{r: r})
 	var known *smtp.SMTPError

@@ -163,7 +163,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// long replaces placeholders with texts that would be too long to write into the files.
+// long replaces placeholders with strings that are too long to write in the test files.
 var long = strings.NewReplacer(
 	"{{x*9000}}", strings.Repeat("x", 9000),
 	"{{header}}\n", strings.Repeat("> X: "+strings.Repeat("x", 900)+"\n", 300),
@@ -263,8 +263,8 @@ func TestUnix(t *testing.T) {
 	}
 }
 
-// TestTooMany checks that connections beyond a limit are closed, and that new connections are accepted again once
-// others have ended.
+// TestTooMany checks that connections beyond a limit are closed, and that the server accepts connections again once
+// earlier ones have ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	for _, change := range []func(*Config){func(c *Config) { c.MaxConns = 2 }, func(c *Config) { c.MaxConnsPerHost = 2 }} {

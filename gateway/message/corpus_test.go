@@ -56,7 +56,7 @@ func TestCorpus(t *testing.T) {
 
 var escaped = regexp.MustCompile(`\\x[0-9A-F]{2}`)
 
-// wire returns a message of the corpus as it would arrive over a connection.
+// wire returns a message from the corpus as it would arrive over a connection.
 func wire(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n"))
 	return escaped.ReplaceAllFunc(data, func(b []byte) []byte {

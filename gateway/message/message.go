@@ -38,8 +38,8 @@ const (
 	maxParts      = 200       // total number of parts in all multiparts
 	maxText       = 1 << 20   // bytes of a body
 	maxReferences = 200       // ids in References; the newest are kept
-	maxMessageID  = 998       // the maximum length of a line in bytes
-	maxSubject    = 998       // the maximum length of a line in bytes
+	maxMessageID  = 998       // the standard's maximum for a line in bytes
+	maxSubject    = 998       // the standard's maximum for a line in bytes
 	maxAddresses  = 500       // addresses in each of To and Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
@@ -79,7 +79,7 @@ type Message struct {
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far
-	texts        int // number of these parts that are displayed text
+	texts        int // number of parts read so far that are displayed text
 	alternatives int // number of multipart/alternative parts that enclose the current part
 	converted    int // bytes of HTML converted so far
 }

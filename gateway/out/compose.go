@@ -43,7 +43,7 @@ type Mail struct {
 	TextOnly    bool     // Body is plain text, and the email has no HTML
 	HTML        string   // sent unchanged; if "", the HTML is created from Body
 	Attachments []Attachment
-	Automatic   string // value of the Auto-Submitted field: auto-generated or auto-replied; if "", there is no such field
+	Automatic   string // value of the Auto-Submitted field, auto-generated or auto-replied; if empty, the field is omitted
 }
 
 // Attachment is a file that is sent with a message.

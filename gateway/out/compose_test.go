@@ -45,7 +45,8 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	m, err := message.Parse(raw)
-	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the display name may be misleading") { // the letter has a misleading name
+	// A display name in the letter looks misleading.
+	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the display name may be misleading") {
 		t.Fatalf("%v %q", err, m.Problems)
 	}
 	got := []string{m.From, strings.Join(append(m.To, m.Cc...), " "), m.Subject, m.Date.String(), m.MessageID, m.InReplyTo,

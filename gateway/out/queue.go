@@ -38,13 +38,13 @@ type Store interface {
 	// Raw returns the signed email of an item. It returns ErrTakenBack, or a *Refusal if the message cannot be
 	// composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
-	// Report notifies the sender, in the message's thread, that the given items failed or are unknown. If the server
-	// stops before all items have been saved as reported, Report is called again for the remaining items, which
-	// always include the item with the last id. Even so, Report must notify the sender only once.
+	// Report notifies the sender, in the message's thread, that the given items failed or have an unknown outcome. If
+	// the server stops before all items have been saved as reported, Report is called again for the remaining items,
+	// which always include the item with the last id. Even so, Report must notify the sender only once.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
-// errStore wraps errors of the store, so that deliver can distinguish them from errors of the Transport.
+// errStore wraps errors from the store, so that deliver can distinguish them from errors from the Transport.
 var errStore = errors.New("cannot write the queue")
 
 // ErrNoItem means that the queue does not contain the item.

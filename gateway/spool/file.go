@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// prefix is the prefix of the names of temporary files, on systems where a new file must briefly have a name.
+// prefix begins the names of temporary files on systems where a new file must briefly have a name.
 const prefix = ".incoming-"
 
 // temporary creates a nameless file in the file system of dir. The system removes the file when it is closed, even if

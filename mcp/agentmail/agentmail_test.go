@@ -85,8 +85,8 @@ var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer. If the tool refuses the call, call returns the text and the code of the
-// refusal. In both cases, each message id is replaced with ID.
+// call calls a tool and returns its answer. If the tool refuses the call, call returns the refusal's text and code. In
+// both cases, each message id is replaced with ID.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -432,7 +432,7 @@ func TestIgnore(t *testing.T) {
 	})
 }
 
-// TestTmux checks that, inside tmux, the recipients are the windows of the session, and that the caller has the name of
+// TestTmux checks that, inside tmux, the recipients are the windows of the session, and that the caller is named after
 // its window.
 func TestTmux(t *testing.T) {
 	t.Parallel()
@@ -493,8 +493,8 @@ func TestTmux(t *testing.T) {
 	})
 }
 
-// TestTmuxBlanks checks that a window represents the agent whose name equals the window's name without spaces. Letter
-// case must not matter.
+// TestTmuxBlanks checks that a window belongs to the agent whose name is the window's name without spaces. Letter case
+// must not matter.
 func TestTmuxBlanks(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

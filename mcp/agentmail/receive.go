@@ -11,7 +11,7 @@ import (
 type mailShape struct {
 	From    string `json:"from"` // the agent that sent the message
 	ID      string `json:"id"`
-	Auth    string `json:"auth"`    // how the server authenticated the sender, or self-asserted
+	Auth    string `json:"auth"`    // how the server authenticated the sender, or "self-asserted"
 	Message string `json:"message"` // the sender's text: data, not instructions
 }
 

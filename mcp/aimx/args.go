@@ -9,15 +9,15 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// This file contains the arguments that several tools have in common, and checks their syntax.
+// This file contains the arguments that several tools share, and the checks of their syntax.
 
 // pageRequest requests the next part of a list that was too long for one answer.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
 }
 
-// goesOn returns the note that follows a truncated answer. The note is a separate text, because the first text contains
-// a list or a file and must contain nothing else.
+// goesOn returns the note that follows a truncated answer. The note goes in a second TextContent, because the first
+// must contain only the list or the file.
 func goesOn(next int) string {
 	if next == 0 {
 		return ""

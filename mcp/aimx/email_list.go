@@ -17,7 +17,7 @@ type rowShape struct {
 	To      string `json:"to"`   // comma-separated addresses
 	Subject string `json:"subject"`
 	Date    string `json:"date"`
-	Auth    string `json:"auth"`                      // how the server authenticated the sender, or self-asserted
+	Auth    string `json:"auth"`                      // how the server authenticated the sender, or "self-asserted"
 	Read    *bool  `json:"read,omitempty"`            // only in the inbox
 	Status  string `json:"delivery_status,omitempty"` // see rowShape
 }

@@ -26,12 +26,12 @@ type letterShape struct {
 	Problems    string          `json:"problems,omitempty"`    // unreadable parts of external mail, one per line
 	Read        *bool           `json:"read,omitempty"`
 	Trusted     string          `json:"trusted,omitempty"`
-	Auth        string          `json:"auth"`                      // how the sender was authenticated, or self-asserted
+	Auth        string          `json:"auth"`                      // how the sender was authenticated, or "self-asserted"
 	Status      string          `json:"delivery_status,omitempty"` // see rowShape
 	Reply       string          `json:"delivery_reply,omitempty"`  // state and last reply for each external address
 	DeliveredAt string          `json:"delivered_at,omitempty"`
 	Attachments []attachedShape `json:"attachments,omitempty"`       // attached files: read them with resources/read
-	File        string          `json:"-"`                           // absolute path; shown in a separate text
+	File        string          `json:"-"`                           // absolute path; returned in a separate TextContent
 	Truncated   bool            `json:"content_truncated,omitempty"` // true if the content continues at next_offset
 	Bytes       int64           `json:"content_bytes,omitempty"`     // size of the whole file
 	Next        int64           `json:"next_offset,omitempty"`       // offset of the next part; absent at the end

@@ -89,7 +89,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestRootIsLogged checks that the server logs calls by root, but no calls by other users, and refuses callers with an
+// TestRootIsLogged checks that the server logs calls by root, but not calls by other users, and refuses callers with an
 // unknown uid.
 func TestRootIsLogged(t *testing.T) {
 	var out bytes.Buffer

@@ -76,7 +76,7 @@ type desk struct {
 	t      testing.TB
 	caller atomic.Pointer[tool.Caller]
 	sets   map[string]*mcp.ClientSession
-	ids    []string // message ids; M1 stands for the first
+	ids    []string // message ids; M1 is the first
 }
 
 // storeUser is the uid of the store's user in these tests, regardless of the user who runs them.
@@ -191,7 +191,7 @@ func (d *desk) request(who, name, args string) *mcp.CallToolResult {
 	return d.ask(d.become(who), name, args)
 }
 
-// become sets the caller of the following requests, and returns the name of the toolset that the caller uses.
+// become sets the caller for the requests that follow, and returns the name of the toolset that the caller uses.
 func (d *desk) become(who string) (set string) {
 	set, c := "aimx", tool.Unknown()
 	if who == "mail" {

@@ -78,7 +78,7 @@ func (t *Toolset) checkMyMessages() tool.Tool {
 }
 
 // coherent returns a refusal if body_offset is passed without message_id, or if a filter would have no effect. Filters
-// do not apply to a single message, to a thread, or to the list of messages that need an acknowledgement.
+// do not apply to a single message, to a thread, or to the list of messages that need an acknowledgment.
 func (r *inboxRequest) coherent() error {
 	reads := ""
 	switch {

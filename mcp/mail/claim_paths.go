@@ -13,7 +13,7 @@ import (
 )
 
 type conflictShape struct {
-	Path      string `json:"path"` // the path in the request
+	Path      string `json:"path"` // the path as given in the request
 	Holder    string `json:"holder"`
 	HeldPath  string `json:"held_path"`
 	Exclusive bool   `json:"exclusive"`
@@ -26,7 +26,7 @@ type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"` // number of conflicts that the answer omits
+	More      int             `json:"more,omitempty"` // number of claims or conflicts that the answer omits
 	Note      string          `json:"note,omitempty"`
 }
 

@@ -71,8 +71,8 @@ func shapeDone(done []string, note string) doneShape {
 	return doneShape{append([]string{}, done...), note}
 }
 
-// site returns the repository at a path from a call. The path must be absolute, because the server has a different
-// working directory than the caller.
+// site returns the guard.Site for the repository path in a call. The path must be absolute, because the server has a
+// different working directory than the caller.
 func site(repo string) (guard.Site, error) {
 	if !filepath.IsAbs(repo) {
 		return guard.Site{}, tool.Invalid("code_repo_path is %q: pass the absolute path of the repository.", tool.Clip(repo))

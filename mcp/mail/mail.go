@@ -89,7 +89,7 @@ func (t *Toolset) tools() []tool.Tool {
 }
 
 // project finds the project with the given key or slug. If the key is a folder inside the project's folder, note says
-// so. It also says if that folder does not exist. Otherwise note is "".
+// so, and also says whether that folder is missing. Otherwise note is empty.
 func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, note string, err error) {
 	p, err = t.store.Project(ctx, key)
 	if err != nil {

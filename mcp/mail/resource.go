@@ -92,7 +92,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the kind of resource: inbox, message and so on
-	kind    format.Kind // what name identifies, from refKinds; see Store.ProjectOf
+	kind    format.Kind // the kind of file that name identifies (see refKinds), for Store.ProjectOf
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
@@ -215,8 +215,8 @@ func parseLimit(v string) (int, error) {
 	return min(n, maildir.MaxPage), err
 }
 
-// parseMoment parses a time, a commit hash, or a prefix of a commit hash. A text that consists only of digits is a
-// time, unless it is as long as a full hash.
+// parseMoment parses a time, a commit hash, or a prefix of a commit hash. A string of digits is a time, unless it is as
+// long as a full hash.
 func parseMoment(v string) (*history.Moment, error) {
 	name := strings.ToLower(v)
 	hex := strings.Trim(name, "0123456789abcdef") == ""

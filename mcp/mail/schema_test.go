@@ -224,7 +224,7 @@ func TestShapes(t *testing.T) {
 // TestNewest checks that the newest ids are kept if not all ids fit in an answer, because there are too many of them or
 // they are too long.
 func TestNewest(t *testing.T) {
-	long := strings.Repeat("x", maxReferenceBytes/2-3) // with quotes and a comma, each id takes half of the limit
+	long := strings.Repeat("x", maxReferenceBytes/2-3) // each id, with its quotes and comma, is half as long as the limit
 	for _, tt := range []struct {
 		ids  []string
 		kept int

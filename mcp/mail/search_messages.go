@@ -18,7 +18,7 @@ type Hit struct {
 	Subject    string   `json:"subject"`
 	Created    string   `json:"created"`
 	Importance string   `json:"importance"`
-	Auth       string   `json:"auth"`    // how the sender was authenticated, or self-asserted
+	Auth       string   `json:"auth"`    // how the sender was authenticated, or "self-asserted"
 	Snippet    string   `json:"snippet"` // an excerpt in which ** encloses each match
 	bodyShape
 }

@@ -74,7 +74,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	})
 }
 
-// images returns the arguments that concern images. If an argument is omitted, the store's setting applies.
+// images returns the image settings from the call's arguments. If an argument is omitted, the store's setting applies.
 func (r *sendRequest) images() *attachment.Images {
 	i := &attachment.Images{Embed: r.Embed}
 	if r.Convert != nil {

@@ -118,7 +118,7 @@ type Message struct {
 	MediaType   string            `json:"media_type,omitempty"`
 	HTML        string            `json:"html,omitempty"`
 	Verified    bool              `json:"verified"` // sealed by a trusted server
-	Auth        string            `json:"auth"`     // how the sender was authenticated, or self-asserted
+	Auth        string            `json:"auth"`     // how the sender was authenticated, or "self-asserted"
 	Attachments []attachmentShape `json:"attachments"`
 	Omitted     int               `json:"attachments_omitted,omitempty"`
 	bodyShape
@@ -138,7 +138,7 @@ type bodyShape struct {
 // Limits for header fields that may be arbitrarily long if a user wrote the header. In sent messages, these fields are
 // much shorter.
 const (
-	maxReference       = format.MaxReference // bytes in an id or another short text
+	maxReference       = format.MaxReference // bytes in an id or another short string
 	maxReferenceBytes  = 16 << 10            // bytes in References as JSON
 	maxAttachmentBytes = 64 << 10            // bytes in the list of attachments as JSON
 	maxReceipts        = 100
@@ -283,7 +283,7 @@ type Sent struct {
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
 	Acked       bool              `json:"acknowledged,omitempty"` // the reply has acknowledged the original message
-	Queued      []string          `json:"queued,omitempty"`       // projects to which the message is delivered later
+	Queued      []string          `json:"queued,omitempty"`       // projects to which the message has yet to be delivered
 	Notes       []string          `json:"notes,omitempty"`
 	Reply       *Delivery         `json:"reply,omitempty"`
 }

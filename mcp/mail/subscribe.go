@@ -45,7 +45,7 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	}
 	if named := r; t.store != nil {
 		if _, err := t.locate(ctx, &named); err == nil {
-			r.name = named.name // otherwise, nothing with that name exists yet
+			r.name = named.name // otherwise keep the name as given; it may not exist yet
 		}
 	}
 	if err := t.enterSubscription(ctx, req, r); err != nil {

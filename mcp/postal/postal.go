@@ -1,10 +1,9 @@
 // Package postal implements the *postal* toolset. It contains two tools. Every agent whose name appears in an address
 // gets a mailbox.
 //
-// The tool check_mail returns each message once, oldest first. If a message is sent again with the same msg_id, it is
-// delivered only once. An agent is created when a call first mentions it. Its mail is stored in the same tree as all
-// other mail. The package contains the tools' names, result types and wording, but no rules. See docs/reference/tools.md,
-// "postal".
+// check_mail returns each message once, oldest first. If a message is sent again with the same msg_id, it is delivered
+// only once. An agent is created when a call first mentions it. Its mail is stored in the same tree as all other mail.
+// The package contains the tools' names, result types and wording, but no rules. See docs/reference/tools.md, "postal".
 package postal
 
 import (
@@ -71,7 +70,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
-		panic(err) // one of the tools produced the JSON
+		panic(err) // impossible: one of the tools produced the JSON
 	}
 	switch {
 	case m.Empty:

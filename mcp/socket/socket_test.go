@@ -99,7 +99,7 @@ func greeted(t *testing.T, path string) bool {
 	return n == 1
 }
 
-// leave creates a stale socket, such as a killed server leaves behind.
+// leave creates a stale socket, like one left behind by a killed server.
 func leave(t *testing.T, path string) {
 	t.Helper()
 	ln, err := net.Listen("unix", path)
@@ -274,14 +274,14 @@ func TestAwaitIdleOfLateStart(t *testing.T) {
 		}()
 	})
 	path := filepath.Join(t.TempDir(), "s.sock")
-	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // called while no client is connected
+	l = listen(t, Config{Path: path, Busy: func() bool { serving(); return false }}) // Busy is called only while no client is connected
 	c, err := Dial(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	const idle = time.Minute
-	l.since = time.Now().Add(-idle) // as if the start had taken as long as idle
+	l.since = time.Now().Add(-idle) // pretend that starting the server took as long as idle
 	if err := l.AwaitIdle(ctx, idle); err == nil {
 		t.Error("idle although a client is connected")
 	}
@@ -334,7 +334,7 @@ func TestRenew(t *testing.T) {
 		name string
 		do   func(t *testing.T, path string)
 		want string // text that the error must contain; "" if no error is expected
-		kept bool   // the original socket must remain
+		kept bool   // whether the original socket must remain
 	}{
 		{"untouched", func(*testing.T, string) {}, "", true},
 		{"removed", func(t *testing.T, path string) { check(t, os.Remove(path)) }, "", false},

@@ -115,7 +115,7 @@ func TestLines(t *testing.T) {
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
 	for _, tt := range []struct {
 		name, in string
-		want     []string // texts that the lines of the output must contain
+		want     []string // a string that each line of the output must contain
 		bad      string   // text that the error must contain
 	}{
 		{"nothing", "", nil, ""},

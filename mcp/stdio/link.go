@@ -14,9 +14,9 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// link is a connection to a server. It lasts from the time when the bridge finds the server until the server exits.
-// During this time, the server keeps a request from the bridge open (GET …/hold). This request keeps a background
-// server running, and lets each side notice when the other one exits.
+// link is a connection to a server. It lasts from when the bridge finds the server until the server exits. During this
+// time, the server keeps a request from the bridge open (GET …/hold). This request keeps a background server running,
+// and lets each side notice when the other one exits.
 type link struct {
 	down chan struct{} // closed when the server has exited
 	lost time.Time     // when the server exited; may be read only after down is closed

@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request or a batch. A message without an id is also treated as a request, as in
-// a bare POST, unless its method is a notification.
+// asks reports whether the message is a request or a batch. As in a bare POST, a message without an id also counts as a
+// request. The exception is a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }

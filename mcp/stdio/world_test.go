@@ -36,7 +36,7 @@ type world struct {
 	t     *testing.T
 	store *storetest.Store
 	path  string
-	cut   atomic.Int32 // number of POSTs for which the server dies after handling them, before it answers
+	cut   atomic.Int32 // number of POSTs after which the server dies before it answers
 	holds atomic.Int32 // number of hold requests that the servers have received
 	posts atomic.Int32 // number of POSTs that servers are handling
 	late  atomic.Value // the server delays its answer to this method until freed is closed
@@ -158,7 +158,7 @@ func (w *world) kill() {
 	}
 }
 
-// stop stops the server the way the program does.
+// stop stops the server the way mailtree itself does.
 func (w *world) stop() {
 	if srv, end := w.take(); srv != nil {
 		end2 := make(chan struct{})
@@ -235,7 +235,7 @@ func (c *client) send(lines ...string) {
 	}
 }
 
-// hear reads lines until a line contains all wanted texts. It returns that line and the lines before it.
+// hear reads lines until a line contains all the wanted strings. It returns that line and the lines before it.
 func (c *client) hear(want ...string) (line string, before []string) {
 	c.t.Helper()
 	late := time.After(60 * time.Second)
@@ -308,7 +308,7 @@ func TestSession(t *testing.T) {
 			for round := range 2 {
 				heard := func() {
 					t.Helper()
-					for found := false; !found; { // repeat the call until Run has determined its position
+					for found := false; !found; { // repeat the call, because Run may not be watching yet
 						c.send(call("2", "send_message", toAnn, ""))
 						line, before := c.hear(`"id":2,"result"`)
 						if strings.Contains(line, `"isError":true`) {

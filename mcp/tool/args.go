@@ -78,7 +78,7 @@ func repeatedKey(data []byte) (key string, ok bool) {
 			}
 			atKey = false
 			if err := json.Unmarshal(data[start:i+1], &key); err != nil {
-				panic(err) // data is valid JSON
+				panic(err) // impossible: data is valid JSON
 			}
 			if seen[key] {
 				return key, true

@@ -158,8 +158,8 @@ func (l *Listing) Add(item any) bool {
 // Err returns the error that ended the list. If the list ended only because the answer was full, Err returns nil.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many of the first items fit in an answer that also contains rest. The only error that it returns is
-// ErrUnavailable.
+// Fit returns how many items, starting with the first, fit in an answer that also contains rest. The only error that it
+// returns is ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {

@@ -25,14 +25,14 @@ type Caller struct {
 
 	Agent    string `json:"agent,omitempty"`     // self-asserted name from the path or from --as; "" if there is none
 	Project  string `json:"project,omitempty"`   // key or slug from ?project= or --project; "" if there is none
-	WorkTree string `json:"work_tree,omitempty"` // absolute path of the top of the bridge's Git working tree, or ""
+	WorkTree string `json:"work_tree,omitempty"` // absolute path of the bridge's Git working tree, or ""
 	Dir      string `json:"dir,omitempty"`       // absolute path of the folder that the bridge runs in, or ""
 	Tmux     string `json:"tmux,omitempty"`      // the bridge's $TMUX (socket,pid,session); "" outside tmux
 	Pane     string `json:"pane,omitempty"`      // the bridge's $TMUX_PANE
-	Step     string `json:"step,omitempty"`      // from a command line; see format.InStep; "" if there is none
+	Step     string `json:"step,omitempty"`      // the step that a command line specifies (see format.InStep), or ""
 }
 
-// ProjectKey returns the project of a call that does not specify one. This is the caller's Project if it is set,
+// ProjectKey returns the project for a call that does not specify one. This is the caller's Project if it is set,
 // otherwise its working tree, otherwise maildir.DefaultProject.
 func (c Caller) ProjectKey() string {
 	for _, key := range []string{c.Project, c.WorkTree} {

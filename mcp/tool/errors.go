@@ -73,8 +73,8 @@ func (s *Set) explain(say func(error) string, log *slog.Logger, what string, err
 	return r
 }
 
-// Refuse returns a tool error that reports err to the caller in ctx. If err has a hint, the hint is a second text in
-// the result.
+// Refuse returns a tool error that reports err to the caller in ctx. If err has a hint, the result contains the hint as
+// a second TextContent.
 func (s *Set) Refuse(ctx context.Context, what string, err error) *mcp.CallToolResult {
 	r := s.ExplainIn(ctx, &s.words, what, err)
 	res := &mcp.CallToolResult{

@@ -57,8 +57,8 @@ func (a *args) meant(given string) (near []string) {
 	return near[:min(3, len(near))]
 }
 
-// telling contains words that determine the meaning of a name. A name that contains such a word never means an argument
-// without this word. For example, "reply_to" is a message, not a recipient.
+// telling contains words that determine the meaning of a name. A name that contains one of them never matches an
+// argument without it. For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
 // likeness compares an unknown name with the name of an argument, and returns the share of their words that also occur

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as a single text, for tools whose answers do not have a separate field for each
+// PoppedText returns a popped message as a single string, for tools whose answers do not have a separate field for each
 // part. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message is
 // already marked as read, so the text must mention everything that it omits.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
@@ -49,8 +49,8 @@ func poppedText(p *maildir.Project, m *index.MessageRow, body string) string {
 // attachments in a sent message. A header that a user wrote may list thirty times as many.
 const maxAttachmentList = 16 << 10
 
-// attachmentList returns a text that lists the attachments by name, each on a separate line. It includes an
-// attachment's path only if the file is in the store, because a header that a user wrote may contain any path.
+// attachmentList returns the names of the attachments, one per line, below a heading. It includes an attachment's path
+// only if the file is in the store, because a header that a user wrote may contain any path.
 func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 	list := "Attachments:"
 	for i, a := range m.Attachments {

@@ -15,7 +15,7 @@ import (
 // Of completes a tool whose arguments are the fields of R, in order. A field's tags declare its argument:
 //
 //   - json is its name; with omitempty, the argument is optional;
-//   - jsonschema describes it, and example appears in messages that refuse it;
+//   - jsonschema describes it, and example appears in refusals;
 //   - default, min and max appear in the schema; most is a maximum that does not;
 //   - enum lists the values of a string, in lower case and separated by commas;
 //   - alias is another name that other programs use for the argument. The alias is not in the schema, and the schema

@@ -31,7 +31,7 @@ type Tool struct {
 type Result struct {
 	Text  string
 	Value any
-	Note  string // a second text, for use if a contract prescribes the first one; "" if there is none
+	Note  string // a second TextContent, used if a contract prescribes the first; empty if there is none
 }
 
 // Reads returns the hints of a tool that changes nothing. All four hints are always sent, because clients assume the

@@ -28,7 +28,7 @@ func WithAdmission(ctx context.Context, a Admission) context.Context {
 	return context.WithValue(ctx, admissionKey{}, a)
 }
 
-// Waiting returns the maildir.Waiting of a call that waits for the given time. It contains the call's Admission, and
+// Waiting returns the maildir.Waiting for a call that waits for the given time. It contains the call's Admission, and
 // the wait ends when the server stops.
 func Waiting(ctx context.Context, wait time.Duration, stopping <-chan struct{}) maildir.Waiting {
 	a, _ := ctx.Value(admissionKey{}).(Admission)

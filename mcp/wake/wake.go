@@ -147,7 +147,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom identifies an agent of a project.
+// whom identifies an agent in a project.
 type whom struct{ project, agent string }
 
 // attempt records how often waking an agent has failed, and when to retry.
@@ -287,8 +287,8 @@ func (n *Waker) wakeOne(ctx context.Context, by By, p *maildir.Project, s *maild
 	return o
 }
 
-// notice returns the Text for an agent with the given program. The program shows which toolset has registered the
-// agent, and therefore which tool the agent uses to read its mail.
+// notice returns the Text for an agent whose profile names the given program. The program reveals which toolset
+// registered the agent, and therefore which tool the agent uses to read its mail.
 func notice(program string) string {
 	switch program {
 	case "agentmail":

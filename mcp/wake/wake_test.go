@@ -353,7 +353,7 @@ func TestWatch(t *testing.T) {
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
 	busy := "somebody is scrolling in its window, or the window's input is off or shared"
-	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each watcher reports this once
+	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each of the three watchers reports the window once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())
 	}

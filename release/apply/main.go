@@ -1,6 +1,6 @@
 // Command apply reads the file release/home and updates everything in the repository that depends on it: the module
 // path, names in the program, server.json, the plugins for clients, and the README's section on installing. Run it in
-// the folder release or in the repository's top folder. A second run changes nothing.
+// the release folder or in the repository's top folder. A second run changes nothing.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command licenses prints the license texts of Go and of all modules that are linked into mailtree on any platform.
-// Run it in the folder release. It fails if a module has no license text.
+// Command licenses prints the license texts of Go and of all modules that are linked into mailtree on any platform. Run
+// it in the release folder. It fails if a module has no license text.
 package main
 
 import (
@@ -58,7 +58,7 @@ func run(out io.Writer) error {
 	return nil
 }
 
-// print prints the license texts in the folder of a module.
+// print prints the license texts in a module's folder.
 func print(out io.Writer, name, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

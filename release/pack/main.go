@@ -1,6 +1,6 @@
-// Command pack builds more packages from GoReleaser's archives in dist: npm packages, Python wheels, MCPB bundles,
-// the container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it in the
-// folder release. The same archives always produce the same files.
+// Command pack builds more packages from GoReleaser's archives in dist: npm packages, Python wheels, MCPB bundles, the
+// container image, the Homebrew formula, the install script and the entry for the MCP registry. Run it in the release
+// folder. The same archives always produce the same files.
 package main
 
 import (

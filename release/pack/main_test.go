@@ -30,8 +30,8 @@ image = ghcr.io/example/mailtree
 tap = example/tap
 `
 
-// packed writes archives as GoReleaser does, with a script in place of the program, and packs them. It returns the
-// folder dist.
+// packed writes archives as GoReleaser does, with a script in place of the program, and packs them. It returns the path
+// of the dist folder.
 func packed(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()

@@ -144,7 +144,7 @@ func (r *Runner) stop(group int, ended <-chan error, after time.Duration) (waite
 		select {
 		case err = <-ended:
 			waited, ended = true, nil
-		case <-look.C: // other processes of the group may outlive its leader
+		case <-look.C: // other processes in the group may outlive its leader
 		case <-kill.C:
 			syscall.Kill(-group, syscall.SIGKILL)
 			if !waited {
@@ -249,7 +249,8 @@ func accountOf(uid int) (account, error) {
 	return a, nil
 }
 
-// credential returns the credential for running a command as a. It returns nil if a is the server's own user.
+// credential returns the credential for running a command as the account's user, or nil if that is the server's own
+// user.
 func (a account) credential() *syscall.Credential {
 	if a.uid == os.Geteuid() {
 		return nil

@@ -48,8 +48,10 @@ type Pane struct {
 	ID     string // the pane's id, as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
-	Quiet  bool   // keystrokes reach only the pane's running program: no user is scrolling, and its input is enabled and not shared
-	Dir    string // working directory of the pane's program; "" if unknown to tmux
+	// Quiet says whether keystrokes reach this pane's program and no other: the program is running, the pane is not in
+	// a mode, its input is on, and it is not synchronized with other panes.
+	Quiet bool
+	Dir   string // working directory of the pane's program; empty if tmux does not know it
 }
 
 // facts lists the fields that tmux prints for each pane, separated by spaces. In the window's name, tmux escapes spaces
@@ -76,7 +78,7 @@ func (s Session) Panes(ctx context.Context, pane string) ([]Pane, error) {
 	for line := range strings.Lines(out) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
 		if len(f) < 5 || !paneID().MatchString(f[1]) {
-			continue // the rest of a folder's name, which contains a line break
+			continue // the rest of a directory name that contains a line break
 		}
 		if f[0] != s.pid {
 			return nil, errors.New("the tmux server of this session has exited")

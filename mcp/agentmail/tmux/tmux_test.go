@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestPanes checks that Panes lists the panes of one session only, whatever the windows' names are.
+// TestPanes checks that Panes lists the panes of one session only, regardless of how the windows are named.
 func TestPanes(t *testing.T) {
 	t.Parallel()
 	srv := tmuxtest.Start(t)

@@ -20,7 +20,7 @@ const (
 var ErrBusy = errors.New("its window is in use")
 
 // Free returns nil if no user is typing in the pane, and the prompt is empty or contains only the text from an earlier
-// call of Type. Otherwise it returns ErrBusy or the same errors as Panes.
+// call of Type. Otherwise it returns ErrBusy or an error from Panes.
 func (s Session) Free(ctx context.Context, pane, text string) error {
 	out, err := s.run(ctx, "list-clients", "-F", "#{client_activity} #{pane_id}")
 	if err != nil {
@@ -39,7 +39,7 @@ func (s Session) Free(ctx context.Context, pane, text string) error {
 	return err
 }
 
-// screen reads the pane's screen. It returns the same errors as Panes.
+// screen reads the pane's screen. Its errors are those of Panes.
 func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	if !paneID().MatchString(pane) {
 		return Screen{}, errors.New("there is no such tmux pane")

@@ -107,8 +107,8 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks that the given answers of the tool's Run match the tool's output schema, in the way that strict clients
-// check it. It also checks that a refusal matches.
+// Fits checks that the given answers of the tool's Run match the tool's output schema, as strict clients check it. It
+// also checks that a refusal matches.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
 	var schema jsonschema.Schema
@@ -137,7 +137,7 @@ func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	}
 }
 
-// Takes checks that the arguments of a call match the tool's input schema, in the way that strict clients check it.
+// Takes checks that the arguments of a call match the tool's input schema, as strict clients check it.
 func Takes(t *testing.T, tl tool.Tool, arguments []byte) {
 	t.Helper()
 	var schema jsonschema.Schema
