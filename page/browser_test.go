@@ -22,6 +22,7 @@ import (
 
 	"mailtree/fixtures/waits"
 	"mailtree/maildir"
+	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -157,6 +158,38 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
+// TestBrowserOwnNews checks that the bar does not offer a message that the open thread already shows. The list cannot
+// change, because text in it is selected.
+func TestBrowserOwnNews(t *testing.T) {
+	s := open(t, page.Config{})
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
+	b := s.tab()
+	b.enter()
+	b.visit("/thread/" + first.ID)
+	b.must("select text in the list", chromedp.Evaluate(`getSelection().selectAllChildren(document.querySelector(".list .what"))`, nil))
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "Another's answer", ThreadID: first.ID})
+	b.must("see the answer", said("article", "Another's answer"))
+	b.expect("Something has changed. Show", `document.getElementById("stale").textContent`)
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
+	b.must("hear of another thread", said(`*[@id="stale"]`, "1 new. "))
+}
+
+// TestBrowserMarks checks that the keys beside Next and Done look alike, and that a paper clip in the list marks the
+// thread that has a file.
+func TestBrowserMarks(t *testing.T) {
+	s := open(t, page.Config{})
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
+	plan := []attachment.File{attachment.Named("plan.txt", []byte("Zirconium"))}
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a", Files: plan})
+	b := s.tab()
+	b.enter()
+	b.visit("/thread/" + first.ID)
+	b.expect("Next j: solid, Done e: solid", `[...document.querySelectorAll("#reply .send kbd")].filter(e => e.checkVisibility())
+		.map(e => e.parentElement.textContent + ": " + getComputedStyle(e).borderStyle).join(", ")`)
+	b.expect("First: 1 file, drawn", `[...document.querySelectorAll(".list .clip")]
+		.map(e => e.closest("li").querySelector(".what").textContent + ": " + e.ariaLabel + (e.offsetWidth > 5 ? ", drawn" : "")).join()`)
+}
+
 // TestBrowserTimes checks that the times on an open page advance even if nothing happens, and are not highlighted.
 // Only new items may be highlighted, and nothing that the user has selected or opened may be disturbed.
 func TestBrowserTimes(t *testing.T) {
@@ -209,9 +242,9 @@ func hide(state string) string {
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
-// TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, that other tabs show
-// it but other threads do not, and that it is dropped once it has been sent. The page must say when the server is not
-// responding.
+// TestBrowserDraft checks that a draft survives a restart of the server, after which the page shows new mail of the
+// thread, and a reload of the page. Other tabs must show the draft but other threads must not, and it must be dropped
+// once it has been sent. The page must say when the server is not responding.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -227,12 +260,13 @@ func TestBrowserDraft(t *testing.T) {
 	b := s.tab()
 	b.enter()
 	b.visit("/thread/" + asked.ID)
-	b.must("write", chromedp.SendKeys(`#reply-body`, "My draft"))
+	b.must("write", chromedp.SendKeys(`#reply-body`, "My draft"), chromedp.Blur(`#reply-body`))
 
 	server.Close()
 	b.must("hear that the server is away", said(`*[@id="stale"]`, "out of date since"))
 	b.expect("Not sent. The server is not responding.", `document.querySelector("button.main").click(), document.getElementById("stale").textContent`)
 	b.expect("The server is not responding.", `document.querySelector("main a.row:not([aria-current])").click(), document.getElementById("stale").textContent`)
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "Meanwhile", ThreadID: asked.ID})
 	s.page = page.New(page.Config{Store: s.store.Store})
 	again := httptest.NewUnstartedServer(s.served())
 	again.Listener.Close()
@@ -242,6 +276,7 @@ func TestBrowserDraft(t *testing.T) {
 	again.Start()
 	t.Cleanup(again.Close)
 	b.await(`document.getElementById("stale").hidden`)
+	b.must("see what was sent meanwhile", said("article", "Meanwhile"))
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 
 	b.visit("/thread/" + other.ID)

@@ -62,15 +62,17 @@ func TestBrowserPrompt(t *testing.T) {
 	asking := agents.Window("work", "asking", t.TempDir())
 	agents.Run("select-window", "-t", agents.Window("work", "other", t.TempDir()).Pane)
 	s := open(t, page.Config{})
+	s.asks("Bob", maildir.Pane{Tmux: asking.Tmux, Pane: asking.Pane})() // begins the session, which the page shows too
 	b := s.tab()
 	b.enter()
-	answered := s.asks("Bob", maildir.Pane{Tmux: asking.Tmux, Pane: asking.Pane})
+	k := maildir.SessionKey{Client: "claude", ID: "Bob"}
+	s.p.Sessions.SetAsking(k, true, "")
 	b.must("see the prompt", said(`a[contains(@class, "row")]`, "permission prompt in claude"))
 	b.shoot("prompt")
 	var command string
 	b.must("read the command", chromedp.Text(`.list .row code`, &command))
 	desk.Program("terminal", "exec env TMUX= "+command)
 	waits.Until(t, "the command leads to the pane", func() bool { return agents.Run("list-clients", "-F", "#{pane_id}") == asking.Pane })
-	answered()
+	s.p.Sessions.SetAsking(k, false, "")
 	b.must("see it go", said("p", "Nothing needs you."))
 }

@@ -87,3 +87,28 @@ func TestBrowserColumns(t *testing.T) {
 		b.expect("", `[...document.querySelectorAll(".agents .row > *")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent).join()`)
 	}
 }
+
+// TestBrowserPressed checks that in a narrow window, a button does not move between the press and the release of the
+// mouse, whether the field for the reply gets or loses its full height. Otherwise, the click is lost.
+func TestBrowserPressed(t *testing.T) {
+	s := open(t, page.Config{})
+	ids := map[string]string{}
+	for _, subject := range []string{"Three?", "Two?", "One?"} {
+		ids[subject] = s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: subject, Body: "b", AckRequired: true}).ID
+	}
+	b := s.tab()
+	b.manual()
+	b.enter()
+	b.must("a narrow window", chromedp.EmulateViewport(780, 700)) // the reply is at the bottom, so Yes moves
+	b.visit("/thread/" + ids["One?"])
+	b.must("say yes", ready, chromedp.Click(`[value=yes]`), said("p", "Sending Yes to Ann"), said("h1", "Two?"), ready)
+	b.must("say no from the field", chromedp.Focus(`#reply-body`), chromedp.Click(`[value=no]`), said("p", "Sending No to Ann"), said("h1", "Three?"), ready)
+	b.must("write", chromedp.SendKeys(`#reply-body`, "By name."))
+	var rest int64
+	b.must("a low window", chromedp.EmulateViewport(780, 300))
+	b.visit("/thread/" + ids["Three?"])
+	b.must("measure the view", ready, chromedp.Evaluate(`document.documentElement.scrollHeight`, &rest))
+	b.must("a window that just has room for the full field, so Send moves", chromedp.EmulateViewport(780, rest+38))
+	b.visit("/thread/" + ids["Three?"])
+	b.must("send what is left from before", ready, chromedp.Click(`#reply button.main`), said("p", "Sent to Ann"))
+}
