@@ -38,8 +38,8 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether hook replaces before, the earlier hook that was kept. It returns true if the same program
-// wrote both.
+// supersedes reports whether hook should replace the previously saved hook, before. This is the case if the same
+// program wrote both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)
 	return m != unmanaged && m == managerOf(before)

@@ -36,7 +36,7 @@ type session struct {
 	owner string                            // the caller who began the session (see ownerOf); set before the client gets the id
 	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
 	last  int64                             // value of sessions.clock when a use of the session last ended
-	ended chan struct{}                     // non-nil while the session is ended to make room; closed when it has ended
+	ended chan struct{}                     // non-nil while the session is being ended to make room; closed once it has ended
 
 	kept     resume.Session // the saved data that resume needs to restart the session
 	noted    time.Time      // when the session's use was last recorded on disk

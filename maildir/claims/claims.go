@@ -27,7 +27,7 @@ const (
 	MaxTTL     = format.MaxLease
 	keepClaims = 7 * 24 * time.Hour // how long the file of a released or expired claim is kept
 
-	maxCounting = time.Second // how long a claim call may spend on counting matches
+	maxCounting = time.Second // maximum time that a claim call may spend counting matches
 )
 
 // Elsewhere gives access to the claims of other machines.

@@ -35,7 +35,7 @@ func (c *Mail) IsNamed(name string) bool { return name == c.Name() || format.Slu
 // Created returns the time when the project was created, or the zero time if project.json contains no time.
 func (c *Mail) Created() time.Time { return c.is.Load().made }
 
-// Refused returns an error if this server must no longer use the project, because a user or Git has raised the format
+// Refused returns an error if this server must no longer use the project, because a user or Git has set a newer format
 // in project.json. Otherwise, it returns nil.
 func (c *Mail) Refused() error { return c.is.Load().refuse }
 

@@ -263,7 +263,7 @@ const (
 
 // Delivery is one agent's copy of a message, with its marks.
 type Delivery struct {
-	MessageRow        // the canonical content; BCC contains at most the holder
+	MessageRow        // the canonical content; BCC is empty or lists only the holder
 	Agent      string // the holder
 	Kind       string // to, cc, bcc, KindSent or KindThread
 	CopyPath   string // the inbox copy; empty if there is none

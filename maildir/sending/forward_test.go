@@ -2,7 +2,7 @@ package sending
 
 import "testing"
 
-// TestForwardSubject checks that a forward's subject begins with "Fwd:" once.
+// TestForwardSubject checks that a forward's subject begins with exactly one "Fwd:".
 func TestForwardSubject(t *testing.T) {
 	for subject, want := range map[string]string{
 		"Plan":           "Fwd: Plan",

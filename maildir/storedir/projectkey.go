@@ -84,7 +84,7 @@ type Rule int
 // These are the rules. The first one that matches applies.
 const (
 	Linked   Rule = iota + 1 // a user linked the folder
-	Existing                 // the project of the path, or of a folder above it in the same working tree
+	Existing                 // a project at the path itself, or at a folder above it in the same working tree
 	Main                     // the path is in a linked worktree, and this is the project of the main working tree
 	Bare                     // the path is in a bare layout, and this is the project of its container
 	Noted                    // the path is in another clone, or in a worktree that was removed

@@ -17,8 +17,8 @@ const (
 	maxIgnore  = 1 << 20 // maximum size of a .gitignore in bytes
 )
 
-// Untracked calls each for the untracked files at or below the given paths of a work tree; "" means the whole tree. It
-// omits files that match a .gitignore, or a pattern in exclude, which is the content of .git/info/exclude. Like git
+// Untracked calls each once for every untracked file at or below the given paths of a work tree. The path "" means
+// the whole tree. It omits files that match a .gitignore, or a pattern in exclude, which is the content of .git/info/exclude. Like git
 // status, it does not enter nested repositories and does not follow links.
 func Untracked(
 	ctx context.Context, w *tree.Tree, exclude []byte, paths []string, tracked func(path string) bool, each func(path string),
