@@ -61,7 +61,7 @@ func TestReference(t *testing.T) {
 			case !ok:
 				t.Errorf("%s: %q is not generated, or appears twice", page, m[2])
 			case part != now && !*update:
-				t.Errorf("%s is not current. Run: go test ./cmd/mailtree -run TestReference -update\nThe part %q should be:\n%s", page, m[2], want)
+				t.Errorf("%s: the part %q is not current. Run: go test ./cmd/mailtree -run TestReference -update", page, m[2])
 			default:
 				part = now
 			}
