@@ -80,7 +80,7 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 
 // BenchmarkSharedClaim measures how long agents wait for the answer to a claim when agents on several machines claim
 // at the same time. Each agent repeatedly claims its own path. For comparison, it measures one git push of a prepared
-// tree. For results, see docs/reference/sync.md, "How many machines".
+// tree. For results, see docs/explanation/sync.md, "How many machines".
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
@@ -126,7 +126,7 @@ func BenchmarkSharedClaim(b *testing.B) {
 // BenchmarkSync measures how long it takes until a message can be read on another machine. The machines share a
 // project's mail through a bare repository on this machine and poll it every second. In each of the b.N iterations, an
 // agent on each machine sends one message per second to an agent on the next machine, for ten seconds. For results,
-// see docs/reference/sync.md, "How many machines".
+// see docs/explanation/sync.md, "How many machines".
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

@@ -19,12 +19,27 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// Exit statuses. docs/reference/commands.md, "Exit status", describes them for users.
+// Exit statuses.
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
 	exitNothing = 3 // the requested item does not exist, or nothing was found
 )
+
+// exitStatuses explains the exit statuses to users, in the manual pages and in docs/reference/commands.md, "Exit
+// status".
+var exitStatuses = []struct {
+	code int
+	text string
+}{
+	{0, "The command succeeded, even if the answer is an empty list."},
+	{exitFailed, "The command was refused, or something failed. For `status`, `doctor` and `sync status`: something needs your " +
+		"attention, or (for `status`) no server is running. For a check (`guard check`, `guard status`, `gateway setup`, " +
+		"`gateway check`, `setup --check`, `index verify`, `fmt --check`): the check found a problem."},
+	{exitUsage, "The command line or a setting is wrong. `guard check` also returns 2 if it could not check."},
+	{exitNothing, "The agent, message, project, store or other object that you named does not exist, a search found nothing, or " +
+		"there is nothing to show, release, undo or stop."},
+}
 
 // deskWork is the context of a user's command.
 type deskWork struct {

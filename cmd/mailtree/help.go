@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/docs"
 	"mailtree/maildir/format"
 	"mailtree/maildir/lazy"
 )
@@ -50,35 +52,111 @@ func (p *program) addHelp(root *cobra.Command) {
 	})
 }
 
-// addHelpCommand adds the `help` command and its `help all` subcommand, which shows every command.
+// addHelpCommand adds the command `help`. It shows the help of a command, or a page of the documentation. Its subcommand
+// `help all` lists the commands, and `help docs` lists the pages.
 func (p *program) addHelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
 	if err != nil {
 		panic(err) // cannot happen: cobra always adds the command
 	}
+	help.Use = "help [COMMAND | PAGE | PAGE#SECTION]"
+	help.Short = "Show the help of a command, or a page of the documentation"
+	help.Long = "Show the help of a command, or a page or a section of the documentation. If a page has the name of a command,\n" +
+		"write its folder too: `mailtree help reference/guard`. A link that you see on a page works as well. Without an\n" +
+		"argument, show the commands that you need every day."
+	isCommand := func(args []string) bool {
+		_, rest, err := root.Find(args)
+		return err == nil && len(rest) == 0
+	}
 	help.Args = func(_ *cobra.Command, args []string) error {
-		if _, rest, err := root.Find(args); err != nil || len(rest) > 0 {
-			var all []string
-			for _, c := range root.Commands() {
-				all = append(all, c.Name())
-			}
-			return fmt.Errorf("%s is not a command%s: `%s help all` lists all commands", format.Quote(strings.Join(args, " ")),
-				meant(format.Near(args[0], all)), root.Name())
+		if isCommand(args) {
+			return nil
 		}
-		return nil
+		_, err := p.documentation(root, args)
+		return err
+	}
+	ofCommand := help.Run
+	help.Run = nil
+	help.RunE = func(c *cobra.Command, args []string) error {
+		if isCommand(args) {
+			ofCommand(c, args)
+			return nil
+		}
+		text, err := p.documentation(root, args)
+		if err != nil {
+			return err
+		}
+		return p.paged(c, func(s *cli.Screen) { fmt.Fprint(s.Out, s.Markdown(text, 0)) })
 	}
 	help.AddCommand(&cobra.Command{
 		Use:   "all",
 		Short: "List all commands",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return cli.NewScreen(p.std.out, p.variable).Paged(c.Context(), func(s *cli.Screen) error {
-				p.printHelp(s.Out, root, nil)
-				return nil
+			return p.paged(c, func(s *cli.Screen) { p.printHelp(s.Out, root, nil) })
+		},
+	}, &cobra.Command{
+		Use:   "docs",
+		Short: "List the pages of the documentation",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.paged(c, func(s *cli.Screen) {
+				var rows []cli.Row
+				for _, full := range docs.Names() {
+					title := docs.Headings(docs.Page(full))[0].Text
+					rows = append(rows, cli.Row{Cells: []string{"mailtree help " + pageName(root, full), title}})
+				}
+				s.Table(rows)
 			})
 		},
 	})
+}
+
+// paged passes print a screen that writes to the pager.
+func (p *program) paged(c *cobra.Command, print func(*cli.Screen)) error {
+	return cli.NewScreen(p.std.out, p.variable).Paged(c.Context(), func(s *cli.Screen) error {
+		print(s)
+		return nil
+	})
+}
+
+// pageName returns the shortest name of a page that `help` accepts.
+func pageName(root *cobra.Command, full string) string {
+	name := path.Base(full)
+	if c, _, _ := root.Find([]string{name}); docs.Find(name) != full || c != root {
+		return full
+	}
+	return name
+}
+
+// documentation returns the page or the section that the arguments of `help` name. The error suggests similar names.
+func (p *program) documentation(root *cobra.Command, args []string) (string, error) {
+	topic := strings.Join(args, " ")
+	name, anchor, hasAnchor := strings.Cut(topic, "#")
+	page := docs.Page(docs.Find(name))
+	if page == "" {
+		var names []string
+		for _, c := range root.Commands() {
+			names = append(names, c.Name())
+		}
+		for _, full := range docs.Names() {
+			names = append(names, pageName(root, full))
+		}
+		return "", fmt.Errorf("%s is not a command%s: `%s help all` lists all commands, and `%[3]s help docs` the pages of the documentation",
+			format.Quote(topic), meant(format.Near(args[0], names)), root.Name())
+	}
+	if !hasAnchor {
+		return page, nil
+	}
+	var anchors []string
+	for _, h := range docs.Headings(page) {
+		if h.Anchor == anchor {
+			return h.Section, nil
+		}
+		anchors = append(anchors, h.Anchor)
+	}
+	return "", fmt.Errorf("the page %s has no section %s%s", name, format.Quote(anchor), meant(format.Near(anchor, anchors)))
 }
 
 func (p *program) dailyHelp(root *cobra.Command) {
@@ -94,6 +172,6 @@ func (p *program) dailyHelp(root *cobra.Command) {
 	s.Table(rows)
 	s.Printf("\nRefer to a message by its row number in the last list, or by its id.\n" +
 		"`mailtree setup CLIENT` connects a client, `mailtree serve` runs the server.\n" +
-		"`mailtree COMMAND --help` shows details, `mailtree help all` lists all commands.\n")
+		"`mailtree COMMAND --help` shows details, `mailtree help all` lists all commands, `mailtree help docs` all pages.\n")
 	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(cli.NewScreen(p.std.out, p.variable).Width, text.Len())))
 }

@@ -2,6 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +62,38 @@ func TestHelp(t *testing.T) {
 		if lines := strings.Count(out.String(), "\n"); lines > tt.most {
 			t.Errorf("%s has %d lines", tt.args, lines)
 		}
+	}
+}
+
+// TestCited checks that each `mailtree help TOPIC` in the program's texts, in the skills and in the documents names a
+// command, a page or a section. The program cites no page by its file, because its users may not have the repository.
+func TestCited(t *testing.T) {
+	root := rootCommand(nil, stdio{out: &bytes.Buffer{}}, everyCommand)
+	topic := regexp.MustCompile("`mailtree help ([^`A-Z]+)`")
+	file := regexp.MustCompile(`(?m)^[^/\n]*"[^"\n]*\bdocs/[a-z]+/[a-z]+\.md`)
+	found := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !slices.Contains([]string{".go", ".md", ".tmpl", ".txt"}, filepath.Ext(path)) || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range topic.FindAllSubmatch(text, -1) {
+			found++
+			c, args, err := root.Find(append([]string{"help"}, strings.Fields(string(m[1]))...))
+			if err == nil {
+				err = c.Args(c, args)
+			}
+			if err != nil {
+				t.Errorf("%s: %s: %v", path, m[0], err)
+			}
+		}
+		if cited := file.Find(text); cited != nil && strings.HasSuffix(path, ".go") {
+			t.Errorf("%s cites a file: use `mailtree help`: %s", path, cited)
+		}
+		return err
+	})
+	if err != nil || found < 8 {
+		t.Errorf("%d topics: %v", found, err)
 	}
 }
 

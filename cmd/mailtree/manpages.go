@@ -81,12 +81,9 @@ func manual(version string) pages.Config {
 			{Name: "~/.local/state/mailtree/lists", Text: "the row numbers of recent lists"},
 			{Name: ".env", Text: "settings for mailtree serve, read from the folder in which you start it"},
 		},
-		Statuses: []pages.Entry{
-			{Name: "0", Text: "The command succeeded."},
-			{Name: strconv.Itoa(exitFailed), Text: "The command was refused, or something failed."},
-			{Name: strconv.Itoa(exitUsage), Text: "The command line or a setting is wrong."},
-			{Name: strconv.Itoa(exitNothing), Text: "The named item does not exist, or nothing was found."},
-		},
+	}
+	for _, s := range exitStatuses {
+		m.Statuses = append(m.Statuses, pages.Entry{Name: strconv.Itoa(s.code), Text: s.text})
 	}
 	for _, s := range settings() {
 		text := s.Help

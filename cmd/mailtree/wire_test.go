@@ -43,7 +43,7 @@ import (
 // sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
 // <auth> is how the server identified the sender, which differs between transports, <seal> is a seal, and <commits> are
 // an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
-var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts")
+var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts, and the generated parts of docs/reference")
 
 const transcripts = "../../fixtures/wire"
 

@@ -49,8 +49,8 @@ const (
 	maxNoted = 500
 )
 
-const header = "# Folders on this machine that mean a project. See docs/reference/settings.md, \"Projects\". The lines that begin with \"link\" are\n" +
-	"# from you; the program writes the others by itself.\n"
+const header = "# Folders on this machine that mean a project: see `mailtree help settings#projects`. The lines that begin with \"link\"\n" +
+	"# are from you; the program writes the others by itself.\n"
 
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +
 	"it away, and link your folders again.")

@@ -1,0 +1,95 @@
+// Package docs contains the pages of the documentation, which `mailtree help` shows.
+package docs
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode"
+)
+
+// files contains the pages, without their pictures.
+//
+//go:embed */*.md
+var files embed.FS
+
+// folders lists the folders of the pages. If two folders have a page of the same name, the name alone means the page in
+// the earlier folder.
+var folders = []string{"reference", "explanation", "howto"}
+
+// Names returns the full names of all pages, such as "reference/tree".
+func Names() (names []string) {
+	for _, dir := range folders {
+		entries, _ := fs.ReadDir(files, dir)
+		for _, e := range entries {
+			names = append(names, dir+"/"+strings.TrimSuffix(e.Name(), ".md"))
+		}
+	}
+	return names
+}
+
+// Find returns the full name of the page that name means, or "" if there is none. The name may lack the folder. It may
+// also be a link from another page, such as "../reference/tree.md".
+func Find(name string) string {
+	name = strings.TrimSuffix(strings.TrimLeft(name, "./"), ".md")
+	for _, full := range Names() {
+		if full == name || path.Base(full) == name {
+			return full
+		}
+	}
+	return ""
+}
+
+// Page returns the page with that full name, in Markdown.
+func Page(full string) string {
+	text, _ := fs.ReadFile(files, full+".md")
+	return string(text)
+}
+
+// Heading is a heading of a page. Its section ends at the next heading of the same level or a higher one.
+type Heading struct {
+	Text, Anchor string // the anchor is the end of a link to the heading, behind the #
+	Section      string // the section in Markdown, with the heading
+
+	level, at int
+}
+
+// Headings returns the headings of a page, in order. The first one is the page's title.
+func Headings(page string) (all []Heading) {
+	at, fenced := 0, false
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			fenced = !fenced
+		}
+		if text := strings.TrimLeft(line, "#"); text != line && text[0] == ' ' && !fenced {
+			text = strings.TrimSpace(text)
+			all = append(all, Heading{Text: text, Anchor: anchor(text), level: strings.Index(line, " "), at: at})
+		}
+		at += len(line)
+	}
+	for i := range all {
+		end := len(page)
+		for _, next := range all[i+1:] {
+			if next.level <= all[i].level {
+				end = next.at
+				break
+			}
+		}
+		all[i].Section = page[all[i].at:end]
+	}
+	return all
+}
+
+// anchor returns the anchor that Git forges give to the first heading with that text on a page.
+func anchor(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, heading)
+}
