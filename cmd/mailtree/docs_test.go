@@ -96,6 +96,8 @@ func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 			next.background = true
 		case part(1) == "run":
 			blocks = append(blocks, &docBlock{line: line, code: words + "\n", hidden: true})
+		case lang == "bash", lang == "shell", lang == "console":
+			t.Errorf("line %d: only blocks in the language sh are run", line)
 		case lang == "sh" && skip:
 			notRun++
 			next, skip, last = docBlock{}, false, nil
