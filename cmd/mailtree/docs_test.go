@@ -27,8 +27,10 @@ import (
 //	<!-- run                   runs the lines that follow, which readers do not see. The command `project` creates
 //	                           the code base ~/backend with a project and two agents, and goes there
 func TestDocs(t *testing.T) {
-	if _, err := exec.LookPath("script"); err != nil {
-		t.Skip("needs script (Debian: bsdutils)")
+	for _, program := range []string{"script", "curl", "git"} { // script is in Debian's bsdutils
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("needs " + program)
+		}
 	}
 	pages, err := filepath.Glob("../../docs/howto/*.md")
 	if err != nil {
@@ -140,7 +142,7 @@ func runBlocks(t *testing.T, blocks []*docBlock) {
 
 	var script strings.Builder
 	port := freePort(t)
-	script.WriteString("set -e\nstty columns 100 rows 50\n" + docProject)
+	script.WriteString("set -e\ntrap 'mailtree stop >/dev/null 2>&1 || true; wait' EXIT\nstty columns 100 rows 50\n" + docProject)
 	for i, b := range blocks {
 		code := strings.ReplaceAll(b.code, "8765", port)
 		switch {
@@ -218,7 +220,10 @@ func normalize(text string) string {
 	return strings.TrimSpace(text)
 }
 
-// likeShown returns a pattern for the outputs that a page's text stands for. In the text, … stands for anything.
+var anything = regexp.MustCompile(` ?… ?`)
+
+// likeShown returns a pattern for the outputs that a page's text stands for. In the text, … stands for anything, even
+// nothing.
 func likeShown(text string) *regexp.Regexp {
-	return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(normalize(text)), "…", ".*") + "$")
+	return regexp.MustCompile("^" + anything.ReplaceAllString(regexp.QuoteMeta(normalize(text)), ".*") + "$")
 }
