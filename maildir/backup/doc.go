@@ -15,8 +15,7 @@
 // to wait long. The archive contains both copies, and a file's later entry replaces the earlier one.
 //
 // A restored store has no record of what the original store has done since the backup. Restore therefore makes sure
-// that the restored store does not repeat anything that the original may have done. See docs/howto/operations.md, "Backup and
-// restore".
+// that the restored store does not repeat anything that the original may have done. See docs/howto/backup.md, "Restore".
 package backup
 
 import "time"
