@@ -36,10 +36,10 @@ func TestAgents(t *testing.T) {
 	s := tell(t)
 	b := s.person()
 	for name, want := range map[string]string{
-		"RedStone":    "RedStone can’t wake Flaky tests 2 unread",
+		"AmberFox":    "AmberFox can’t wake Flaky tests 2 unread",
 		"GreenCastle": "GreenCastle active db/migrations/0042.sql 7m Which index for users?",
 		"BlueLake":    "BlueLake can’t wake app/api/users.py 7m Account menu is ready to look at 1 unread",
-		"pat":         "pat you",
+		"robin":       "robin you",
 	} {
 		if got := b.words(s.base+"/agents", `<li id="`+name+`">`, "</div>"); !strings.HasPrefix(got, want) {
 			t.Errorf("%q\nand not %q", got, want)
@@ -48,7 +48,7 @@ func TestAgents(t *testing.T) {
 	if got := b.words(s.base+"/agents", `<li id="BlueLake">`, "</div>"); !strings.HasSuffix(got, "1 claim seen 28m") {
 		t.Errorf("%q", got)
 	}
-	contains(t, b.words(s.base+"/agents", `<li id="RedStone">`, "</li>"), "has had unread mail for", "gemini, ended")
+	contains(t, b.words(s.base+"/agents", `<li id="AmberFox">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
 // TestRail checks that the rail shows the same states as the Now view: first the agents that ask for permission, then
@@ -106,11 +106,11 @@ func TestHold(t *testing.T) {
 	}
 	text := b.press(at, at+"/BlueLake/hold", "reason", "wait for me")
 	contains(t, text, "Held. The agent has been notified.", "<small>held</small>", `aria-label="End the hold of BlueLake">Go</button>`)
-	shows("held held by pat: wait for me")
+	shows("held held by robin: wait for me")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
 	shows("can’t wake app/api/users.py 7m Account menu is ready to look at")
 	b.press(at, at+"/BlueLake/hold", "reason", "")
-	shows("held held by pat ")
+	shows("held held by robin ")
 	waits.Until(t, "the hold is committed", func() bool {
 		out, err := exec.Command("git", "--no-optional-locks", "-C", s.p.Dir(), "status", "--porcelain", "agents/BlueLake/hold").Output()
 		return err == nil && len(out) == 0
@@ -119,7 +119,7 @@ func TestHold(t *testing.T) {
 	contains(t, text, "The hold has ended.")
 	shows("can’t wake ")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
-	shows("held held by pat ")
+	shows("held held by robin ")
 
 	s.site = open(t, page.Config{})
 	b = s.person()

@@ -80,10 +80,10 @@ func (b *tab) must(what string, actions ...chromedp.Action) {
 	}
 }
 
-// enter opens the page as pat.
+// enter opens the page as the user.
 func (b *tab) enter() {
 	b.Helper()
-	b.must("open the link", chromedp.EmulateViewport(1100, 700), chromedp.Navigate(b.url+b.page.Link("pat", "uid:1000", "")),
+	b.must("open the link", chromedp.EmulateViewport(1100, 700), chromedp.Navigate(b.url+b.page.Link(b.user, "uid:1000", "")),
 		chromedp.WaitVisible(`main h1`))
 }
 

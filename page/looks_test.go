@@ -41,32 +41,33 @@ func (c *clock) pass(d time.Duration) {
 }
 
 // story is a project in the middle of a working day. A question and a request for an acknowledgment are waiting for
-// pat, other agents owe pat an acknowledgment, RedStone is idle with unread mail, files are claimed, and one file is
+// robin, other agents owe robin an acknowledgment, AmberFox is idle with unread mail, files are claimed, and one file is
 // invalid.
 type story struct {
 	*site
 	clock *clock
-	asked string // the message that is waiting for pat
+	asked string // the message that is waiting for robin
 }
 
 func tell(t *testing.T) *story {
 	c := &clock{now: time.Now().Add(-3 * time.Hour)}
-	s := &story{site: bare(t, page.Config{Now: c.time, Person: "pat"}), clock: c}
+	s := &story{site: bare(t, page.Config{Now: c.time, Person: "robin"}), clock: c}
+	s.user = "robin"
 	if _, err := s.store.EnsureProject(t.Context(), "/code/website"); err != nil {
 		t.Fatal(err)
 	}
 	for name, r := range map[string]maildir.Registration{
 		"GreenCastle": {Program: "codex-cli", Model: "gpt5-codex", Task: "Users API and its migrations"},
 		"BlueLake":    {Program: "claude-code", Model: "opus-4.1", Task: "Navbar and account menu"},
-		"RedStone":    {Program: "gemini-cli", Model: "gemini-3-pro", Task: "Flaky tests"},
-		"pat":         {Program: "person"},
+		"AmberFox":    {Program: "gemini-cli", Model: "gemini-3-pro", Task: "Flaky tests"},
+		"robin":       {Program: "person"},
 	} {
 		if err := s.p.Agents.EnsureAgent(t.Context(), name, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	red := maildir.SessionKey{Client: "gemini", ID: "1"}
-	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: red, Agent: "RedStone"}); err != nil {
+	if _, err := s.p.Sessions.Begin(t.Context(), maildir.SessionEvent{SessionKey: red, Agent: "AmberFox"}); err != nil {
 		t.Fatal(err)
 	}
 	s.early()
@@ -78,8 +79,8 @@ func tell(t *testing.T) *story {
 // early creates the mail and claims of the story's first two hours.
 func (s *story) early() {
 	plan := s.send("GreenCastle", maildir.Draft{
-		To:       []string{"BlueLake", "RedStone"},
-		CC:       []string{"pat"},
+		To:       []string{"BlueLake", "AmberFox"},
+		CC:       []string{"robin"},
 		Subject:  "Plan for /api/users",
 		ThreadID: "users-api",
 		Body: "The table gets two columns, and `GET /api/users` pages by them:\n\n" +
@@ -91,14 +92,14 @@ func (s *story) early() {
 	s.clock.pass(25 * time.Minute)
 	s.acknowledge("BlueLake", plan.ID)
 	answer := s.reply("BlueLake", plan.ID, "Good. The menu shows the last ten; I need `seen_at` and the name, nothing else.")
-	s.acknowledge("RedStone", plan.ID)
-	s.acknowledge("pat", plan.ID)
+	s.acknowledge("AmberFox", plan.ID)
+	s.acknowledge("robin", plan.ID)
 	s.clock.pass(30 * time.Minute)
 	s.reply("GreenCastle", answer, "> I need `seen_at` and the name, nothing else.\n\nDecided: the answer has exactly those two and an id.")
 	s.claim("BlueLake", 2*time.Hour, "account menu", "web/src/navbar/*.tsx")
 	s.clock.pass(15 * time.Minute)
-	s.send("pat", maildir.Draft{
-		To:          []string{"RedStone"},
+	s.send("robin", maildir.Draft{
+		To:          []string{"AmberFox"},
 		Subject:     "Which tests are flaky?",
 		Body:        "Please list them with how often each fails, before you change any.",
 		AckRequired: true,
@@ -108,11 +109,11 @@ func (s *story) early() {
 
 // late creates the mail and claims of the story's last hour and a half.
 func (s *story) late() {
-	s.send("BlueLake", maildir.Draft{To: []string{"RedStone"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
+	s.send("BlueLake", maildir.Draft{To: []string{"AmberFox"}, Subject: "Navbar tests need a browser", Body: "Skip them for now?"})
 	s.clock.pass(50 * time.Minute)
-	s.claim("RedStone", 3*time.Hour, "flaky tests", "tests/api/**")
+	s.claim("AmberFox", 3*time.Hour, "flaky tests", "tests/api/**")
 	s.send("BlueLake", maildir.Draft{
-		To:         []string{"pat"},
+		To:         []string{"robin"},
 		Subject:    "Account menu is ready to look at",
 		Body:       "It is on the branch `account-menu`. The narrow view is new.",
 		Importance: "high",
@@ -127,10 +128,10 @@ func (s *story) late() {
 	s.clock.pass(4 * time.Minute)
 }
 
-// ask sends the question that is waiting for pat.
+// ask sends the question that is waiting for robin.
 func (s *story) ask() {
 	s.asked = s.send("GreenCastle", maildir.Draft{
-		To:      []string{"pat"},
+		To:      []string{"robin"},
 		Subject: "Which index for users?",
 		Body: "Both answer the query; the second is 40 MB smaller and 3 ms slower.\n\n" +
 			"| index | size | p95 |\n|---|--:|--:|\n| (tenant, seen_at) | 96 MB | 4 ms |\n| (seen_at) | 56 MB | 7 ms |\n\nI will go with the first one at three o'clock.",
@@ -208,10 +209,12 @@ func TestBrowserLooks(t *testing.T) {
 	axe := readAxe(t)
 	b.enter()
 	if *pictures {
-		b.must("light", scheme("light"), chromedp.EmulateViewport(1440, 900))
-		b.visit("/thread/" + s.asked)
-		b.save("../docs/pictures/page-waiting.png")
-		b.must("dark", scheme("dark"), chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
+		for _, theme := range []struct{ scheme, suffix string }{{"light", ""}, {"dark", "-dark"}} {
+			b.must(theme.scheme, scheme(theme.scheme), chromedp.EmulateViewport(1440, 900))
+			b.visit("/thread/" + s.asked)
+			b.save("../docs/pictures/page-waiting" + theme.suffix + ".png")
+		}
+		b.must("a phone, dark", chromedp.EmulateViewport(390, 844, chromedp.EmulateMobile, chromedp.EmulateTouch))
 		b.visit("/")
 		b.save("../docs/pictures/page-narrow.png")
 		b.must("a mouse", emulation.SetTouchEmulationEnabled(false))

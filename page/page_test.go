@@ -34,6 +34,7 @@ type site struct {
 	page  *page.Page
 	store *storetest.Store
 	p     *maildir.Project
+	user  string // who signs in
 	url   string // server's URL
 	base  string // path of the project
 }
@@ -58,7 +59,7 @@ func bare(t *testing.T, cfg page.Config) *site {
 // bareStore is like bare, but with settings for the store.
 func bareStore(t *testing.T, cfg page.Config, of storetest.Config) *site {
 	t.Helper()
-	s := &site{T: t, store: storetest.Open(t, of)}
+	s := &site{T: t, store: storetest.Open(t, of), user: "pat"}
 	var err error
 	if s.p, err = s.store.EnsureProject(t.Context(), "/code/backend"); err != nil {
 		t.Fatal(err)
@@ -93,10 +94,10 @@ type browser struct {
 
 func (s *site) browser() *browser { return &browser{site: s} }
 
-// person returns a browser in which pat is signed in.
+// person returns a browser in which the user is signed in.
 func (s *site) person() *browser {
 	b := s.browser()
-	res, _ := b.get(s.page.Link("pat", "uid:1000", ""))
+	res, _ := b.get(s.page.Link(s.user, "uid:1000", ""))
 	b.cookies = res.Cookies()
 	if len(b.cookies) != 1 {
 		s.Fatal("the link sets no cookie")

@@ -61,6 +61,8 @@ var scripts = testscript.Params{
 			return underClient(above), nil
 		case "sshd":
 			return canSSHD(), nil
+		case "sdks": // the MCP SDKs are installed beside the real clients
+			return os.Getenv(clientsEnv) != "", nil
 		}
 		return false, fmt.Errorf("unknown condition %q", cond)
 	},
