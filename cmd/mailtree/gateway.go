@@ -20,7 +20,7 @@ func gatewayCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "gateway",
 		Short: "Set up and check email to and from other domains",
-		Long: "Set up and check email to and from other domains. See `mailtree help email#the-gateway`.\n\n" +
+		Long: "Set up and check email to and from other domains.\n\n" +
 			"  mailtree gateway setup example.org        the key, the DNS records, the Postfix settings\n" +
 			"  mailtree gateway check ann@example.net    what would happen to mail sent there\n" +
 			"  mailtree gateway queue                    email that has not been sent yet",

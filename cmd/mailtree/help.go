@@ -20,6 +20,51 @@ var daily = []string{
 	"read", "reply", "yes", "later", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "hold", "desk", "open",
 }
 
+// pageAbout lists the page or the section of the documentation about a command, or about a command and its subcommands.
+var pageAbout = map[string]string{
+	"catchup":        "commands#catching-up",
+	"claim":          "reference/guard",
+	"desk":           "commands#the-screen",
+	"edit":           "commands#editing",
+	"gateway":        "email#the-gateway",
+	"guard":          "reference/guard",
+	"hold":           "guard#holding-an-agent",
+	"hook":           "hooks",
+	"key":            "tree#seals",
+	"later":          "commands#yes-no-later",
+	"link":           "settings#projects",
+	"log":            "commands#history",
+	"mailbox":        "email",
+	"mailbox hook":   "email#hooks",
+	"mailbox trust":  "email#trust",
+	"new draft":      "tree#sending-by-saving",
+	"nudge":          "agentmail#waking-an-agent-in-tmux",
+	"open":           "page",
+	"redo":           "commands#undo-and-redo",
+	"search":         "tools#search",
+	"send":           "commands#writing",
+	"serve":          "settings",
+	"service":        "settings#as-a-service",
+	"setup":          "clients",
+	"stdio":          "clients#over-stdio",
+	"summary":        "tools#summaries",
+	"sync":           "reference/sync",
+	"token":          "settings#who-may-use-http",
+	"undo":           "commands#undo-and-redo",
+	"upgrade-format": "versions#upgrading-and-going-back",
+	"watch":          "commands#watching",
+}
+
+// aboutCommand returns the topic in pageAbout for c, or "" if there is none.
+func aboutCommand(c *cobra.Command) string {
+	for ; c.HasParent(); c = c.Parent() {
+		if topic := pageAbout[subPath(c)]; topic != "" {
+			return topic
+		}
+	}
+	return ""
+}
+
 // brokenLine matches a line break within a paragraph of a command's long description.
 var brokenLine = lazy.Regexp(`(\S)\n(\S)`)
 
@@ -33,6 +78,9 @@ func (p *program) printHelp(w io.Writer, c *cobra.Command, args []string) {
 	c.SetOut(&text)
 	new(cobra.Command).HelpFunc()(c, args)
 	c.SetOut(p.std.out)
+	if topic := aboutCommand(c); topic != "" {
+		fmt.Fprintf(&text, "\nMore: %s help %s\n", c.Root().Name(), topic)
+	}
 	fmt.Fprint(w, cli.Fold(text.String(), cmp.Or(width, text.Len())))
 }
 

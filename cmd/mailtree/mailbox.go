@@ -250,7 +250,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 		Short: "Run a program when mail arrives (on_receive) or has been sent (after_send)",
 		Long: "Run a program, specified by its absolute path, when mail arrives in a mailbox (on_receive) or has been sent from it\n" +
 			"(after_send), and print the hook's name. The program runs as the mailbox's owner, with the email on standard input.\n" +
-			"See `mailtree help email#hooks`. Put flags before MAILBOX: later flags are passed to the program.\n\n" +
+			"Put flags before MAILBOX: later flags are passed to the program.\n\n" +
 			"  mailtree mailbox hook add --name wake support on_receive /usr/local/bin/claude -p 'Answer the email'",
 		Args: cobra.MinimumNArgs(3),
 	}

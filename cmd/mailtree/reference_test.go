@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/docs"
 	"mailtree/fixtures/inmemory"
 )
 
@@ -158,6 +159,14 @@ func commandHelp(root *cobra.Command) string {
 			continue
 		}
 		fmt.Fprintf(&b, "### %s\n\n%s", c.CommandPath(), paragraphs(cmp.Or(c.Long, c.Short+".")))
+		if topic := pageAbout[subPath(c)]; topic != "" {
+			name, anchor, hasAnchor := strings.Cut(topic, "#")
+			link := "../" + docs.Find(name) + ".md"
+			if hasAnchor {
+				link += "#" + anchor
+			}
+			fmt.Fprintf(&b, "More: [%s](%s).\n\n", topic, strings.TrimPrefix(link, "../reference/"))
+		}
 		if isParent {
 			continue
 		}
