@@ -83,7 +83,7 @@ func (i *importer) entries(paths ...string) (map[string]entry, error) {
 	}
 	at := map[string]entry{}
 	for _, path := range paths {
-		e, err := i.entry(path)
+		e, err := i.lookUp(path)
 		if err != nil {
 			return nil, fmt.Errorf("look up %s: %w", oneLine(path, 200), err)
 		}
@@ -94,7 +94,7 @@ func (i *importer) entries(paths ...string) (map[string]entry, error) {
 	return at, nil
 }
 
-func (i *importer) entry(path string) (e entry, err error) {
+func (i *importer) lookUp(path string) (e entry, err error) {
 	if err := i.start(); err != nil {
 		return e, err
 	}
