@@ -290,6 +290,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 		l.cfg.Log.Info("the Git index was updated to match the branch", "removed", l.embedded)
 		return
 	}
+	l.mem.grown(plan.differing())
 	if !l.embedded {
 		l.mem.keepOwn(plan.differing())
 	}

@@ -167,10 +167,18 @@ func (b *builtIn) placeIndex() error { return tree.IgnoreGone(os.Remove(b.path("
 // error.
 type builtInObjects struct {
 	*embedded.Writer
-	ctx context.Context
+	ctx  context.Context
+	repo *repository
+	base hash
 }
 
-func (b *builtIn) newObjects(base hash) objects { return builtInObjects{b.objects.Write(base), b.ctx} }
+func (b *builtIn) newObjects(base hash) objects {
+	return builtInObjects{b.objects.Write(base), b.ctx, b.repository, base}
+}
+
+func (o builtInObjects) entries(paths ...string) (map[string]entry, error) {
+	return o.repo.entries(o.base, paths...)
+}
 
 func (o builtInObjects) blob(size int64, in io.Reader) (hash, error) {
 	if err := o.ctx.Err(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/gitlog/embedded"
 	"mailtree/maildir/refusal"
@@ -365,5 +368,61 @@ func TestPatiently(t *testing.T) {
 	tries = 0
 	if err := patiently(t.Context(), -1, take); !errors.Is(err, fs.ErrExist) || tries != 1 {
 		t.Errorf("%v after %d tries", err, tries)
+	}
+}
+
+// TestLookUp checks that git fast-import finds the same entries as git cat-file, even if a user has replaced the
+// commit, and that it leaves nothing behind if nothing is written.
+func TestLookUp(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	paths := []string{"plain", "a folder/file", "line\nbreak", `quo"te\`, "ünï", "tab\tbed"}
+	for _, p := range paths {
+		tr.write(p, p)
+	}
+	tr.write("run", "x")
+	tr.check(os.Chmod(tr.path("run"), 0o700))
+	tr.check(os.Symlink("plain", tr.path("link")))
+	tr.log.Record([]writer.Op{op("send", "A", "m1", append(paths, "run", "link")...)}, nil)
+	tr.flush()
+	base := plumbing.NewHash(tr.git("rev-parse", "HEAD"))
+	tr.git("replace", base.String(), tr.git("commit-tree", "-m", "other", emptyTree.String()))
+	before := tr.git("count-objects", "-v")
+	repo, err := tr.log.openRepository(t.Context(), newMemory())
+	tr.check(err)
+	defer repo.Close()
+	paths = append(paths, "run", "link", "a folder", "none", "none/below", "plain/below", "a folder/none")
+	want, err := repo.entries(base, paths...)
+	tr.check(err)
+	to := repo.newObjects(base)
+	got, err := to.entries(paths...)
+	tr.check(err)
+	if !maps.Equal(got, want) || len(got) != 9 {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+	to.Discard()
+	tr.equal("objects", tr.git("count-objects", "-v"), before)
+	for _, pattern := range []string{"fast_import_crash_*", "objects/pack/tmp_*", "objects/pack/*.keep"} {
+		if left, _ := filepath.Glob(tr.path(".git/" + pattern)); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+// TestTreeSize checks that the sizes of folders that are kept in memory follow our own commits.
+func TestTreeSize(t *testing.T) {
+	t.Parallel()
+	tr := newTree(t, Config{})
+	for i := range 3 {
+		for j := range 2 {
+			name := fmt.Sprintf("day/%d%d", i, j)
+			tr.send(name, name)
+			tr.send(name+"b", name+"b")
+			tr.flush()
+		}
+		tr.check(os.Remove(tr.path(fmt.Sprintf("day/%d0", i))))
+		tr.log.Record([]writer.Op{op("undo", "A", "", fmt.Sprintf("day/%d0", i))}, nil)
+		tr.flush()
+		tr.equal("size", fmt.Sprint(tr.log.mem.sizes["day"]), tr.git("cat-file", "-s", "HEAD:day"))
 	}
 }

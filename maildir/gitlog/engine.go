@@ -76,6 +76,10 @@ type commits struct {
 
 // objects writes the objects of a round.
 type objects interface {
+	// entries returns the base commit's entries at paths, like repository.entries. It must be called before the first
+	// commit.
+	entries(paths ...string) (map[string]entry, error)
+
 	// blob writes size bytes from in as a blob and returns the blob's name. If in contains fewer bytes, the error
 	// wraps errChanging or the error from in, and no commit may refer to the blob.
 	blob(size int64, in io.Reader) (hash, error)

@@ -69,7 +69,7 @@ func (l *Log) undone(p *publication) (inIndex []*change, err error) {
 	if err != nil {
 		return nil, err
 	}
-	head, _, err := p.repo.entries(p.at.commit, slices.Collect(maps.Keys(before))...)
+	head, err := p.repo.entries(p.at.commit, slices.Collect(maps.Keys(before))...)
 	if err != nil {
 		return nil, err
 	}

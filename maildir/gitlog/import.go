@@ -29,6 +29,7 @@ type importer struct {
 	cmd  *exec.Cmd // nil if the program has not been started or has ended
 	pipe io.Closer
 	in   *bufio.Writer
+	out  *bufio.Reader
 	said strings.Builder
 	sent bool      // a commit was sent to the program
 	from time.Time // when the program was started
@@ -52,17 +53,67 @@ func (i *importer) start() error {
 	}
 	c := gitCommand(i.repo.ctx, program, i.repo.git, "-c", "core.fsync=all", "-c", "fastimport.unpackLimit=0",
 		"-c", "core.bigFileThreshold=1m", "fast-import", "--quiet", "--done", "--force", "--date-format=raw")
-	c.Stdout, c.Stderr = &i.said, &i.said
+	c.Env = append(c.Env, "GIT_NO_REPLACE_OBJECTS=1") // our other commands do not see the replacements either
+	c.Stderr = &i.said
 	pipe, err := c.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
 		return err
 	}
+	i.out = bufio.NewReader(out)
 	i.from = time.Now().Truncate(time.Second)
 	i.cmd, i.pipe, i.in = c, pipe, bufio.NewWriterSize(pipe, 64<<10)
 	return nil
+}
+
+// fewPaths is the maximum number of paths that fast-import looks up, because it reads the folders again for each path.
+const fewPaths = 64
+
+// entries implements objects. The program that writes the objects also looks up a few paths, so that no other program
+// has to be started.
+func (i *importer) entries(paths ...string) (map[string]entry, error) {
+	if i.base.IsZero() || len(paths) == 0 || len(paths) > fewPaths {
+		return i.repo.entries(i.base, paths...)
+	}
+	at := map[string]entry{}
+	for _, path := range paths {
+		e, err := i.lookUp(path)
+		if err != nil {
+			return nil, fmt.Errorf("look up %s: %w", oneLine(path, 200), err)
+		}
+		if e.Mode != 0 {
+			at[path] = e
+		}
+	}
+	return at, nil
+}
+
+func (i *importer) lookUp(path string) (e entry, err error) {
+	if err := i.start(); err != nil {
+		return e, err
+	}
+	line := ""
+	fmt.Fprintf(i.in, "ls %s %s\n", i.base, quotePath(path))
+	if err = i.in.Flush(); err == nil {
+		line, err = i.out.ReadString('\n')
+	}
+	if err != nil {
+		return e, i.endProgram(err)
+	}
+	about, _, _ := strings.Cut(line, "\t") // "MODE KIND HASH", or "missing PATH"
+	switch f := strings.Fields(about); {
+	case strings.HasPrefix(line, "missing "):
+		return e, nil
+	case len(f) == 3:
+		return anyEntry(f[0], f[2]), nil
+	}
+	return e, fmt.Errorf("git fast-import reports a file as %q", line)
 }
 
 func (i *importer) blob(size int64, in io.Reader) (hash, error) {

@@ -141,13 +141,12 @@ func unixTime(text string) time.Time {
 	return time.Unix(n, 0).UTC()
 }
 
-// entries returns a commit's entries at paths. It also returns the size, in bytes, of the tree object of each folder
-// that contains one of the paths. Paths without an entry are omitted. Each tree object is read only once. The commit
-// may be the zero hash. entries returns the same errors as read.
-func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, sizes map[string]int, err error) {
-	at, sizes = map[string]entry{}, map[string]int{}
+// entries returns a commit's entries at paths. Paths without an entry are omitted. Each tree object is read only once.
+// The commit may be the zero hash. entries returns the same errors as read.
+func (r *repository) entries(commit hash, paths ...string) (at map[string]entry, err error) {
+	at = map[string]entry{}
 	if commit.IsZero() {
-		return at, sizes, nil
+		return at, nil
 	}
 	in := map[string]map[string]bool{}
 	for _, path := range paths {
@@ -160,19 +159,18 @@ func (r *repository) entries(commit hash, paths ...string) (at map[string]entry,
 	for dir, names := range in {
 		data, err := r.read("tree", commit.String()+":"+dir)
 		if err != nil && !errors.Is(err, errNoObject) {
-			return nil, nil, err
+			return nil, err
 		}
-		sizes[dir] = len(data)
 		err = embedded.EachEntry(data, func(name []byte, e entry) {
 			if names[string(name)] {
 				at[joined(dir, string(name))] = e
 			}
 		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return at, sizes, nil
+	return at, nil
 }
 
 // splitPath splits a path into its folder ("" for the root) and its name in that folder.

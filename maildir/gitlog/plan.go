@@ -44,7 +44,6 @@ type plan struct {
 	apart   []string             // paths for another commit, such as an operation's file that a user changed later
 	rest    []string             // edits beyond the limit of the commit
 	folders map[string]bool      // folders that contain named paths
-	sizes   map[string]int       // sizes, in bytes, of these folders' tree objects in HEAD
 	changes map[string]*change
 }
 
@@ -94,11 +93,14 @@ func (p *plan) add(path string) {
 
 // load reads every path in the plan from HEAD, and its new content from an operation or from disk.
 func (p *plan) load(log *slog.Logger) error {
-	have, sizes, err := p.repo.entries(p.base, slices.Collect(maps.Keys(p.changes))...)
+	lookUp := func(paths ...string) (map[string]entry, error) { return p.repo.entries(p.base, paths...) }
+	if p.to != nil {
+		lookUp = p.to.entries
+	}
+	have, err := lookUp(slices.Collect(maps.Keys(p.changes))...)
 	if err != nil {
 		return err
 	}
-	p.sizes = sizes
 	for _, c := range p.sorted() {
 		c.old = have[c.path]
 		load := p.loadOne

@@ -448,8 +448,9 @@ func (r *repository) within(memory int) *repository {
 }
 
 // relate fills in the merge base of the two commits, and how many commits only ours and only theirs contains. If the
-// commits have no common ancestor, it returns history.ErrForeign. A boundary is a common ancestor with a child that
-// only one side contains. Every merge base is a boundary, so a single boundary is the merge base.
+// commits have no common ancestor, it returns history.ErrForeign. If one side contains no other commits, it is an
+// ancestor of the other side. A boundary is a common ancestor with a child that only one side contains. Every merge
+// base is a boundary, so a single boundary is the merge base.
 func (r *repository) relate(m *history.MergeInput) error {
 	of := map[string]int{} // the number of commits by Git's mark
 	boundary := ""
@@ -460,16 +461,22 @@ func (r *repository) relate(m *history.MergeInput) error {
 		}
 		return nil
 	}, "log", "-z", "--boundary", "--format=tformat:%m%H", m.Ours+"..."+m.Theirs, "--")
-	if err == nil && of["-"] == 0 {
+	base := boundary
+	switch {
+	case err != nil:
+	case of["-"] == 0:
 		err = history.ErrForeign
-	}
-	if err == nil && of["-"] > 1 {
-		var base []byte
-		base, err = r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
-		boundary = strings.TrimSpace(string(base))
+	case of["<"] == 0:
+		base = m.Ours
+	case of[">"] == 0:
+		base = m.Theirs
+	case of["-"] > 1:
+		var out []byte
+		out, err = r.run(nil, nil, "merge-base", m.Ours, m.Theirs)
+		base = strings.TrimSpace(string(out))
 	}
 	if err == nil {
-		m.Base, m.Ahead, m.Behind = boundary, of["<"], of[">"]
+		m.Base, m.Ahead, m.Behind = base, of["<"], of[">"]
 	}
 	return err
 }

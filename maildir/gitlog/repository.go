@@ -73,9 +73,10 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 
 // memory is the state that is kept between batches. Its size is limited.
 type memory struct {
-	level     state       // index and HEAD at the last check that they contain our last commits
-	own       []ownCommit // our last commits that a git command may still undo, oldest first
-	postponed string      // the commit of a postponed merge: see findIncompleteMerge
+	level     state          // index and HEAD when they were last known to contain our last commits
+	own       []ownCommit    // our last commits, oldest first, as long as a git command may undo them
+	postponed string         // the commit of a postponed merge: see findIncompleteMerge
+	sizes     map[string]int // sizes of folders: see treeSize
 }
 
-func newMemory() *memory { return &memory{} }
+func newMemory() *memory { return &memory{sizes: map[string]int{}} }

@@ -2,6 +2,7 @@ package gitlog
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 )
 
@@ -78,7 +79,15 @@ func (p *plan) divide(b batch) ([]part, error) {
 		return p.editParts(), nil
 	}
 	r := p.roundOf(b.ops)
-	return r.share(len(r.ops) <= singles && r.treeBytes() < singleTrees)
+	singly := len(r.ops) <= 1
+	if !singly && len(r.ops) <= singles {
+		bytes, err := r.treeBytes()
+		if err != nil {
+			return nil, err
+		}
+		singly = bytes < singleTrees
+	}
+	return r.share(singly)
 }
 
 // editParts returns a single part that contains everything that differs from HEAD, or no part if nothing differs.
@@ -159,16 +168,59 @@ func (r round) share(singly bool) (parts []part, err error) {
 
 // treeBytes returns the total size, in bytes, of the tree objects that would be rewritten if each operation got its
 // own commit.
-func (r round) treeBytes() (bytes int) {
+func (r round) treeBytes() (bytes int, err error) {
 	for _, op := range r.ops {
 		on := map[string]bool{}
 		for _, path := range op.Paths {
 			dir, _ := splitPath(named(path))
-			if !on[dir] {
-				on[dir] = true
-				bytes += r.sizes[dir]
+			if on[dir] {
+				continue
 			}
+			on[dir] = true
+			size, err := r.treeSize(dir)
+			if err != nil {
+				return 0, err
+			}
+			bytes += size
 		}
 	}
-	return bytes
+	return bytes, nil
+}
+
+// treeSize returns the approximate size, in bytes, of the tree object of a folder in HEAD. It reads each object only
+// once. After that, it relies on grown, which does not learn what others commit.
+func (p *plan) treeSize(dir string) (int, error) {
+	sizes := p.repo.mem.sizes
+	if size, known := sizes[dir]; known || p.base.IsZero() {
+		return size, nil
+	}
+	data, err := p.repo.read("tree", p.base.String()+":"+dir)
+	if err != nil && !errors.Is(err, errNoObject) {
+		return 0, err
+	}
+	if len(sizes) >= mostSizes {
+		clear(sizes)
+	}
+	sizes[dir] = len(data)
+	return len(data), nil
+}
+
+const (
+	mostSizes = 1000                             // maximum number of sizes to keep
+	entrySize = len("100644 \x00") + len(hash{}) // bytes of an entry without its name
+)
+
+// grown updates the sizes of the folders in which a commit created or removed files.
+func (m *memory) grown(changes []*change) {
+	for _, c := range changes {
+		dir, name := splitPath(c.path)
+		size, known := m.sizes[dir]
+		switch {
+		case !known || (c.old.Mode == 0) == (c.new.Mode == 0):
+		case c.old.Mode == 0:
+			m.sizes[dir] = size + entrySize + len(name)
+		default:
+			m.sizes[dir] = max(0, size-entrySize-len(name))
+		}
+	}
 }

@@ -46,7 +46,7 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	for dir, _ := splitPath(c.path); dir != ""; dir, _ = splitPath(dir) {
 		above = append(above, dir)
 	}
-	have, _, err := p.repo.entries(p.base, above...)
+	have, err := p.repo.entries(p.base, above...)
 	if err != nil {
 		return false, err
 	}
@@ -58,7 +58,7 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	if _, err := p.repo.read("commit", base.String()); err != nil { // base is zero, or the history was rewritten
 		return c.old.Mode != 0, ifTransient(err)
 	}
-	was, _, err := p.repo.entries(base, c.path)
+	was, err := p.repo.entries(base, c.path)
 	return c.old != was[c.path], err
 }
 
