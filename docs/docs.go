@@ -7,6 +7,8 @@ import (
 	"path"
 	"strings"
 	"unicode"
+
+	"mailtree/maildir/lazy"
 )
 
 // files contains the pages, without their pictures.
@@ -41,10 +43,13 @@ func Find(name string) string {
 	return ""
 }
 
-// Page returns the page with that full name, in Markdown.
+// comment matches a comment for tests and generators. Readers on the web do not see it either.
+var comment = lazy.Regexp(`(?s) *<!--.*?-->\n?`)
+
+// Page returns the page with that full name, in Markdown, without comments.
 func Page(full string) string {
 	text, _ := fs.ReadFile(files, full+".md")
-	return string(text)
+	return comment().ReplaceAllString(string(text), "")
 }
 
 // Heading is a heading of a page. Its section ends at the next heading of the same level or a higher one.
