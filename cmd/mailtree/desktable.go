@@ -127,7 +127,7 @@ func claimCommand(p *program) *cobra.Command {
 			return err
 		}
 		if held := a.Conflicts[0]; d.IsPerson {
-			d.Printf("%s\n", d.Faint("To release it: "+freeLine(d, held.Holder, held.HeldPath)))
+			d.Printf("%s\n", d.Faint("To release it: "+freeLine(d, d.Person, held.Holder, held.HeldPath)))
 		}
 		return &exitError{code: exitFailed}
 	})

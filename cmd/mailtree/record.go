@@ -131,8 +131,7 @@ func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, a
 
 func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	d.Tell("%s\n", d.Bold("Since "+d.Clock(u.Since.Time)))
-	const actions = false
-	stuck := stuckLines(d, u.Stopped, u.Asleep, actions)
+	stuck := stuckLines(d, u.Stopped, u.Asleep, "")
 	if len(u.Decisions)+u.Closed+len(u.Open)+len(stuck) == 0 {
 		d.Tell("%s\n", d.Faint("nothing was decided, closed or asked"))
 		return

@@ -95,7 +95,7 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 		if c.Agent != d.Person && c.Path == a.NotHeld[0] {
 			why += fmt.Sprintf("; %s has one", c.Agent)
 			if d.IsPerson {
-				why += ". To release it: " + freeLine(d, c.Agent, c.Path)
+				why += ". To release it: " + freeLine(d, d.Person, c.Agent, c.Path)
 			}
 			break
 		}
@@ -103,10 +103,15 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	return &exitError{exitNothing, errors.New(why)}
 }
 
-// freeLine returns the command that releases another agent's claim. path is relative to the project.
-func freeLine(d *deskWork, holder, path string) string {
+// freeLine returns the command with which the agent me releases a claim of the agent holder. path is relative to the
+// project.
+func freeLine(d *deskWork, me, holder, path string) string {
 	if same := inProject(d, []string{path}); same[0] != path && d.Slug != "" { // this folder is below the project's folder
 		path = d.HumanKey + "/" + path
 	}
-	return "mailtree release --of " + holder + " " + guard.ShellWord(path)
+	of := ""
+	if holder != me {
+		of = "--of " + holder + " "
+	}
+	return "mailtree release " + of + guard.ShellWord(path)
 }

@@ -333,7 +333,11 @@ func once(names []string) (all []string) {
 // that could not be opened. If actions is true, the lines about agents end with the commands that would resolve the
 // problem.
 func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
-	lines = stuckLines(d, w.Stopped, w.Asleep, actions)
+	reader := ""
+	if actions {
+		reader = w.Agent
+	}
+	lines = stuckLines(d, w.Stopped, w.Asleep, reader)
 	switch n := w.BrokenFiles(); {
 	case n == 1:
 		lines = append(lines, "1 file has errors: mailtree problems")
@@ -354,10 +358,10 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 }
 
 // stuckLines returns a line for the agents that were stopped by claims, and a line for the agents that cannot be woken.
-// If actions is true, each line ends with the commands that would resolve the problem.
-func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, actions bool) (lines []string) {
+// Each line ends with the command with which the agent reader can resolve the problem, unless reader is "".
+func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, reader string) (lines []string) {
 	act := func(project, commands string) string {
-		if !actions {
+		if reader == "" {
 			return ""
 		}
 		if project != "" {
@@ -385,7 +389,7 @@ func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, a
 		}
 		lines = append(lines, fmt.Sprintf("A claim stopped %s's %s of %s (held by %s)%s%s  %s", cmp.Or(s.Agent, "someone"), s.Doing,
 			d.people("", once(paths)), listNames(once(holders)), in(s.Project), more(len(stopped)), d.Ago(s.At.Format(time.RFC3339)))+
-			act(s.Project, freeLine(d, holders[0], s.By[0].Claim.Pattern)))
+			act(s.Project, freeLine(d, reader, holders[0], s.By[0].Claim.Pattern)))
 	}
 	if len(asleep) > 0 {
 		u := &asleep[0]
