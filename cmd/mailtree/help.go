@@ -21,45 +21,47 @@ var daily = []string{
 }
 
 // pageAbout lists the page or the section of the documentation about a command, or about a command and its subcommands.
-var pageAbout = map[string]string{
-	"catchup":        "commands#catching-up",
-	"claim":          "reference/guard",
-	"desk":           "commands#the-screen",
-	"edit":           "commands#editing",
-	"gateway":        "email#the-gateway",
-	"guard":          "reference/guard",
-	"hold":           "guard#holding-an-agent",
-	"hook":           "hooks",
-	"key":            "tree#seals",
-	"later":          "commands#yes-no-later",
-	"link":           "settings#projects",
-	"log":            "commands#history",
-	"mailbox":        "email",
-	"mailbox hook":   "email#hooks",
-	"mailbox trust":  "email#trust",
-	"new draft":      "tree#sending-by-saving",
-	"nudge":          "agentmail#waking-an-agent-in-tmux",
-	"open":           "page",
-	"redo":           "commands#undo-and-redo",
-	"search":         "tools#search",
-	"send":           "commands#writing",
-	"serve":          "settings",
-	"service":        "settings#as-a-service",
-	"setup":          "clients",
-	"stdio":          "clients#over-stdio",
-	"summary":        "tools#summaries",
-	"sync":           "reference/sync",
-	"token":          "settings#who-may-use-http",
-	"undo":           "commands#undo-and-redo",
-	"upgrade-format": "versions#upgrading-and-going-back",
-	"watch":          "commands#watching",
+var pageAbout = []struct{ command, topic string }{
+	{"catchup", "commands#catching-up"},
+	{"claim", "reference/guard"},
+	{"desk", "commands#the-screen"},
+	{"edit", "commands#editing"},
+	{"gateway", "email#the-gateway"},
+	{"guard", "reference/guard"},
+	{"hold", "guard#holding-an-agent"},
+	{"hook", "hooks"},
+	{"key", "tree#seals"},
+	{"later", "commands#yes-no-later"},
+	{"link", "settings#projects"},
+	{"log", "commands#history"},
+	{"mailbox", "email"},
+	{"mailbox hook", "email#hooks"},
+	{"mailbox trust", "email#trust"},
+	{"new draft", "tree#sending-by-saving"},
+	{"nudge", "agentmail#waking-an-agent-in-tmux"},
+	{"open", "page"},
+	{"redo", "commands#undo-and-redo"},
+	{"search", "tools#search"},
+	{"send", "commands#writing"},
+	{"serve", "settings"},
+	{"service", "settings#as-a-service"},
+	{"setup", "clients"},
+	{"stdio", "clients#over-stdio"},
+	{"summary", "tools#summaries"},
+	{"sync", "reference/sync"},
+	{"token", "settings#who-may-use-http"},
+	{"undo", "commands#undo-and-redo"},
+	{"upgrade-format", "versions#upgrading-and-going-back"},
+	{"watch", "commands#watching"},
 }
 
 // aboutCommand returns the topic in pageAbout for c, or "" if there is none.
 func aboutCommand(c *cobra.Command) string {
 	for ; c.HasParent(); c = c.Parent() {
-		if topic := pageAbout[subPath(c)]; topic != "" {
-			return topic
+		for _, p := range pageAbout {
+			if p.command == subPath(c) {
+				return p.topic
+			}
 		}
 	}
 	return ""

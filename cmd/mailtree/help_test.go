@@ -73,10 +73,10 @@ func TestCited(t *testing.T) {
 	root := rootCommand(nil, stdio{out: &bytes.Buffer{}}, everyCommand)
 	topic := regexp.MustCompile("`mailtree help ([^`A-Z]+)`")
 	file := regexp.MustCompile(`(?m)^[^/\n]*"[^"\n]*\bdocs/[a-z]+/[a-z]+\.md`)
-	for command, topic := range pageAbout {
-		c, rest, err := root.Find(strings.Fields(command))
-		if _, wrong := p.documentation(root, []string{topic}); wrong != nil || err != nil || len(rest) > 0 || c == root {
-			t.Errorf("pageAbout: %s: %v, %v", command, err, wrong)
+	for _, x := range pageAbout {
+		c, rest, err := root.Find(strings.Fields(x.command))
+		if _, wrong := p.documentation(root, []string{x.topic}); wrong != nil || err != nil || len(rest) > 0 || c == root {
+			t.Errorf("pageAbout: %s: %v, %v", x.command, err, wrong)
 		}
 	}
 	found := 0

@@ -159,7 +159,7 @@ func commandHelp(root *cobra.Command) string {
 			continue
 		}
 		fmt.Fprintf(&b, "### %s\n\n%s", c.CommandPath(), paragraphs(cmp.Or(c.Long, c.Short+".")))
-		if topic := pageAbout[subPath(c)]; topic != "" {
+		if topic := aboutCommand(c); topic != "" && topic != aboutCommand(c.Parent()) {
 			name, anchor, hasAnchor := strings.Cut(topic, "#")
 			link := "../" + docs.Find(name) + ".md"
 			if hasAnchor {
