@@ -206,8 +206,8 @@ func unsentInstead(f *file, data []byte, err error) error {
 				return &tree.FormatError{Reason: "the file cannot be sent: " + f.agent + " is reserved for the " +
 					"server's own messages"}
 			}
-			return &tree.FormatError{Reason: "the file has not been sent yet: if it cannot be sent, for example because " +
-				"it is a duplicate, a message from " + format.Postmaster + " in the agent's inbox says what to fix"}
+			return &tree.FormatError{Reason: "the file has not been sent yet. If it cannot be sent, for example because " +
+				"it is a duplicate, a message from " + format.Postmaster + " in the agent's inbox explains how to fix it"}
 		case bad == nil && u.ID != f.id && !format.IsSentCopy(f.path):
 			return &tree.FormatError{Reason: "the file has the id " + format.Quote(u.ID) + ", but only sent " +
 				"messages have ids: remove the id to send the file as a new message"}
@@ -251,7 +251,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	default:
 		return &observation{path: f.path}
 	}
-	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": fix its permissions"
+	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read ("+cause(err).Error()+"): fix its permissions"
 	return &observation{path: f.path, file: f}
 }
 
