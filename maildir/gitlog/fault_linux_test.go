@@ -29,7 +29,7 @@ func TestFault(t *testing.T) {
 				t.Error("the edit was committed")
 			}
 			if name != ".git/index" { // links to an index are not followed
-				tr.state("waiting", "the server tries again")
+				tr.state("waiting", "the server will retry")
 			}
 			back()
 			tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)
