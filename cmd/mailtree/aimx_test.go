@@ -105,7 +105,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // each call waits for the previous answer, because the bridge waits for only two seconds
+			if err != nil { // each call waits for the previous response, because the bridge waits for only two seconds
 				return err
 			}
 			texts = append(texts, text)

@@ -63,7 +63,7 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 			for _, c := range root.Commands() {
 				all = append(all, c.Name())
 			}
-			return fmt.Errorf("%s is not a command%s: `%s help all` lists all commands", format.Quote(strings.Join(args, " ")),
+			return fmt.Errorf("unknown command %s%s; `%s help all` lists all commands", format.Quote(strings.Join(args, " ")),
 				meant(format.Near(args[0], all)), root.Name())
 		}
 		return nil
