@@ -56,7 +56,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 		k.bad("%s is the address of an agent in another project, not an email address. The domain of an email address contains a dot or "+
 			"is listed in GATEWAY_ALLOW", a)
 	case a.OnThisMachine():
-		k.bad("%s is not an address at another domain, so the server does not send mail to it", a)
+		k.bad("%s is not an address at another domain, so the server does not send mail to that address", a)
 	default:
 		k.outside(ctx, a)
 	}
@@ -75,16 +75,16 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 	incoming := &Incoming{Store: c.store, Log: slog.New(slog.DiscardHandler)}
 	name, err := incoming.Server(c.cfg, 0).Mailbox(ctx, a.String())
 	if err != nil {
-		c.bad("mail to it is refused: %v", err)
+		c.bad("mail to this address is refused: %v", err)
 		c.unregistered(ctx, a.Local)
 		return
 	}
 	p, agent, err := c.store.MailboxAt(ctx, name)
 	if err != nil {
-		c.bad("mail to it is deferred because there is no mailbox %s. To create it: `mailtree mailbox create %s`", name, name)
+		c.bad("mail to this address is deferred because there is no mailbox %s. To create it: `mailtree mailbox create %s`", name, name)
 		return
 	}
-	c.ok("mail to it is delivered to the mailbox %s of project %s", agent, p.Slug)
+	c.ok("mail to this address is delivered to the mailbox %s of project %s", agent, p.Slug)
 	box, err := p.As(maildir.Caller{Root: true}, format.Origin{}).Box(ctx, agent)
 	var trusted []string
 	if err == nil {
@@ -115,16 +115,16 @@ func (c *checker) unregistered(ctx context.Context, name string) {
 // outside collects findings about an address in another domain.
 func (c *checker) outside(ctx context.Context, a format.Address) {
 	if !slices.Contains(c.cfg.Allow, "*") && !slices.Contains(c.cfg.Allow, a.Domain) {
-		c.bad("mail to it is refused: GATEWAY_ALLOW does not include %s", a.Domain)
+		c.bad("mail to this address is refused: GATEWAY_ALLOW does not include %s", a.Domain)
 	} else {
-		c.ok("mail may be sent to %s: at most %d emails an hour from each mailbox", a.Domain, c.cfg.Rate)
+		c.ok("mail to %s is allowed: at most %d emails per hour from each mailbox", a.Domain, c.cfg.Rate)
 	}
 	if s := c.cfg.Smarthost; s != nil {
-		c.ok("mail goes to %s, port %s, which forwards it (GATEWAY_SMARTHOST)", s.Host, s.Port)
+		c.ok("mail is relayed through %s, port %s (GATEWAY_SMARTHOST)", s.Host, s.Port)
 	} else if hosts, err := (&out.MX{Resolver: c.cfg.NameServer()}).Servers(ctx, a.Domain); err != nil {
 		c.bad("cannot find the domain's mail servers: %v", err)
 	} else {
-		c.ok("mail goes to the domain's mail servers: %s", strings.Join(hosts, ", "))
+		c.ok("mail is sent to the domain's mail servers: %s", strings.Join(hosts, ", "))
 	}
 	own := c.store.Domains()[0]
 	if own == address.Default {

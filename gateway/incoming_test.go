@@ -132,7 +132,7 @@ func TestProblems(t *testing.T) {
 	if err := d.deliver("build", "a@example.org", "", "From: a@example.org", "Date: soon", "", "Hello"); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.newest(d.backend, "build", 2).Problems; !slices.Equal(got, []string{`the date "soon" cannot be read`}) {
+	if got := d.newest(d.backend, "build", 2).Problems; !slices.Equal(got, []string{`the date "soon" is not valid`}) {
 		t.Errorf("%q", got)
 	}
 }

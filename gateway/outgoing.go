@@ -89,7 +89,7 @@ func (s *items) Open(context.Context) ([]outgoing.Item, error) {
 		s.pruned = now
 		for _, p := range s.store.Projects() {
 			if err := s.readAgain(p, first); err != nil {
-				s.log.Error("cannot read a project's queue of outgoing mail; the server tries again", "project", p.Slug, "error", err)
+				s.log.Error("cannot read a project's outgoing mail queue; will retry", "project", p.Slug, "error", err)
 				s.pruned = time.Time{}
 			}
 		}
@@ -277,14 +277,14 @@ func (s *items) sign(raw []byte) ([]byte, error) {
 	key, selector, err := LoadKey(s.store.Root(), domain)
 	if errors.Is(err, fs.ErrNotExist) {
 		if !s.warned {
-			s.log.Warn("mail to other domains is not signed (DKIM), and many domains will refuse it: run `mailtree "+
+			s.log.Warn("mail to other domains is not signed with DKIM, so many domains will reject it; run `mailtree "+
 				"gateway setup`", "domain", domain)
 		}
 		s.warned = true
 		return raw, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the signing key: %w", err)
+		return nil, fmt.Errorf("cannot load the signing key: %w", err)
 	}
 	return (&out.Signer{Domain: domain, Selector: selector, Key: key}).Sign(raw)
 }

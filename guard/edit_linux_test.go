@@ -19,7 +19,7 @@ func TestEditUnchecked(t *testing.T) {
 		t.Errorf("deny %q, warn %q", deny, warn)
 	}
 	e.Env = []string{"CLAIM_MODE=block"}
-	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is block, so the edit is refused") {
+	if deny, warn := CheckEdit(e); warn != "" || !strings.Contains(deny, "CLAIM_MODE is set to block, so the edit is refused") {
 		t.Errorf("deny %q, warn %q", deny, warn)
 	}
 }

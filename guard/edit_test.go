@@ -95,7 +95,7 @@ func TestCheckEdit(t *testing.T) {
 		{paths: "code/app/a.go", agent: "BlueLake", deny: "claim file: " + store},
 		{paths: "code/app/a.go", agent: "BlueLake", deny: `  MAILTREE_ME=BlueLake mailtree send GreenCastle --project ` + dir + `/code -m "May I have app/*.go?"` + "\n"},
 		{paths: "code/app/a.go", agent: "BlueLake", in: "code/app", deny: `  MAILTREE_ME=BlueLake mailtree send GreenCastle -m "May I have app/*.go?"` + "\n"},
-		{paths: "code/app/a.go", agent: "BlueLake", deny: "You are BlueLake here."},
+		{paths: "code/app/a.go", agent: "BlueLake", deny: "Your agent name here is BlueLake."},
 		{paths: "code/app/a.py code/docs/../app/b.go", agent: "BlueLake", deny: "  app/b.go\n"},
 		{paths: "code/app/a.py", agent: "BlueLake"},
 		{paths: "code/docs/a.md", agent: "GreenCastle"},

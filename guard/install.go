@@ -99,7 +99,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 		}
 		done = append(done, what)
 	}
-	done = append(done, "Commits to files that others have claimed in the project "+slug+" are now refused.")
+	done = append(done, "Commits that change files claimed by others in the project "+slug+" are now refused.")
 	return append(done, r.notes(ctx, f)...), nil
 }
 
@@ -122,13 +122,13 @@ func (r *repository) refuseMail(store string) error {
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
-		out = append(out, fmt.Sprintf("The hooks are in %s (core.hooksPath). A tool that rewrites them (husky does so at "+
-			"`npm install`) removes the guard: check with `mailtree guard status`, and install the guard again.",
+		out = append(out, fmt.Sprintf("The hooks are in %s (core.hooksPath). A tool that rewrites the hooks (husky "+
+			"does so at `npm install`) removes the guard. Check with `mailtree guard status`, and reinstall the guard if needed.",
 			safe(f.dir)))
 	}
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
-			out = append(out, "Git does not ignore that folder: do not commit the guard's hooks, because they contain "+
+			out = append(out, "Git does not ignore that folder. Do not commit the guard's hooks, because they contain "+
 				"paths on this machine.")
 		}
 	}
@@ -305,8 +305,8 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 			"and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
-		return nil, conflict("%s is the hook from before an earlier guard, but something has since replaced that guard with %s. "+
-			"Delete the one that you no longer want, and try again.", safe(full+behind), safe(full))
+		return nil, conflict("%s is the hook that an earlier guard saved, but something has since replaced that guard "+
+			"with %s. Delete the hook that you no longer want, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)
 	}

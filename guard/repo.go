@@ -137,12 +137,12 @@ func below(p, dir string) bool {
 // writable returns an error for a hooks folder that Git tracks or that does not belong to this repository alone. The
 // error contains a line that the user can add to the hooks in such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
-	const line = "Add this line yourself at the end of %s and of pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
+	const line = "Add this line at the end of %s and pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)
 	switch r.place {
 	case shared:
 		return denied("The hooks of %s are in %s (core.hooksPath), outside the repository. Other repositories may use that folder "+
-			"too, so the guard does not write there. You can add the check by hand. It uses the claims of each repository's own project. "+line,
+			"too, so the guard does not write there. You can add the check by hand. In each repository, the check uses the claims of that repository's project. "+line,
 			safe(r.top), safe(r.hooks), to, store)
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)

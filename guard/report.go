@@ -57,7 +57,7 @@ func (r *report) unchecked(err error, stops bool) {
 	if !stops {
 		r.say("The %s continues without a check for other agents' claims. For details: `%s`", r.q.doing(), more)
 	} else if !r.q.ByHand {
-		r.say("%s is block, so the %s is refused. To override it once, set GUARD_BYPASS=1.", mode, r.q.doing())
+		r.say("%s is set to block, so the %s is refused. To override this once, set GUARD_BYPASS=1.", mode, r.q.doing())
 	}
 }
 
@@ -112,7 +112,7 @@ func (r *report) advise(all []Blocked) {
 		return
 	}
 	if r.who.person && r.who.hint == "" {
-		r.say("Or release a claim; its holder gets a message:")
+		r.say("Or release a claim. Its holder is notified:")
 		for _, b := range all {
 			r.say("  %s", r.release(b.Claim, b.Project))
 		}
@@ -143,7 +143,7 @@ func (r *report) asker() {
 		}
 		r.say("  AGENT_NAME=YourName %s …", command)
 	case r.q.Hook == editing:
-		r.say("You are %s here.", safe(r.who.name))
+		r.say("Your agent name here is %s.", safe(r.who.name))
 	}
 }
 

@@ -80,8 +80,8 @@ func (s *status) hook(name string) {
 	case changed:
 		s.bad("%s installed by the guard, but modified since: it may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
-		s.bad("%s installed by the guard, but not executable, so Git does not run it: make it executable "+
-			"with chmod +x", label)
+		s.bad("%s installed by the guard, but not executable, so Git does not run it. Make it "+
+			"executable with chmod +x", label)
 	case h != nil && file != name:
 		s.add("%s guarded: the pre-commit framework's hook runs it as %s", label, file)
 		s.guards(h)
@@ -95,8 +95,8 @@ func (s *status) hook(name string) {
 		s.add("%s guarded", label)
 		s.guards(h)
 	case before != nil || moved != nil:
-		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at `lefthook "+
-			"install`): install the guard again", label)
+		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at "+
+			"`lefthook install`). Install the guard again", label)
 	case fi != nil:
 		s.missing(name, "%s not guarded; another program's hook is there, and is kept if you install the guard", label)
 	default:
@@ -131,14 +131,14 @@ func (s *status) program(p string) {
 	} else if other, err := exec.LookPath("mailtree"); err == nil {
 		s.add("program     %s is gone; the hooks use %s. To fix this, install the guard again", safe(p), safe(other))
 	} else {
-		s.bad("program     %s is gone, and mailtree is not on the PATH, so nothing is checked: install the guard again", safe(p))
+		s.bad("program     %s is gone, and mailtree is not on the PATH, so nothing is checked. Install the guard again", safe(p))
 	}
 }
 
 func (s *status) claims(g guarding) {
 	t, slug, err := storedir.OpenProject(g.Store, g.Project, storedir.Scope{})
 	if errors.Is(err, refusal.ErrNotFound) {
-		s.bad("project     %s is no longer in the store %s, so nothing is checked: install the guard again", safe(g.Project), safe(g.Store))
+		s.bad("project     %s is no longer in the store %s, so nothing is checked. Install the guard again", safe(g.Project), safe(g.Store))
 		return
 	}
 	if err != nil {

@@ -36,7 +36,7 @@ func (x *Index) checkpoint(files int) {
 	x.wal.running.Go(func() {
 		defer x.wal.busy.Store(false)
 		if err := x.checkpointNow(); err != nil {
-			x.cfg.Log.Warn("the index's log was not checkpointed", "error", err)
+			x.cfg.Log.Warn("failed to checkpoint the index's write-ahead log", "error", err)
 		}
 	})
 }

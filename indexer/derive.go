@@ -74,6 +74,6 @@ func (m *message) first(role **file, f *file) {
 		*role = f
 		return
 	}
-	m.twins[f.path] = fmt.Sprintf("the id %s is already used by %q, which sorts first: remove one of the two "+
-		"files, or give one a different id and name", f.id, (*role).path)
+	m.twins[f.path] = fmt.Sprintf("the id %s is already used by %q, which takes precedence. Remove "+
+		"one of the two files, or give one a different id and name", f.id, (*role).path)
 }

@@ -78,13 +78,13 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 			cfg.Log.Warn("the index will be rebuilt", "path", cfg.Path, "reason", err)
 		}
 		if err := wipe(cfg.Path); err != nil {
-			return nil, fmt.Errorf("remove the old index: %w", err)
+			return nil, fmt.Errorf("cannot remove the old index: %w", err)
 		}
 		const existing = false
 		db, fresh, err = open(ctx, cfg.Path, existing)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open index %s: %w", cfg.Path, err)
+		return nil, fmt.Errorf("cannot open index %s: %w", cfg.Path, err)
 	}
 	x, err := newIndex(ctx, cfg, db, fresh)
 	if err != nil {
@@ -159,7 +159,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	}
 	pid, err := x.w.project(slug, tree.MaxFile())
 	if err != nil {
-		return fmt.Errorf("attach %s: %w", slug, err)
+		return fmt.Errorf("cannot attach project %s: %w", slug, err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -187,7 +187,7 @@ func (x *Index) Detach(ctx context.Context, slug string) error {
 		}})
 	})
 	if err != nil {
-		return fmt.Errorf("drop %s: %w", slug, err)
+		return fmt.Errorf("cannot remove project %s from the index: %w", slug, err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -208,7 +208,7 @@ func (x *Index) Retain(ctx context.Context, slugs map[string]*tree.Tree) error {
 		for slug, pid := range known {
 			if slugs[slug] == nil {
 				if err := x.w.dropProject(pid); err != nil {
-					return fmt.Errorf("drop %s: %w", slug, err)
+					return fmt.Errorf("cannot remove project %s from the index: %w", slug, err)
 				}
 			}
 		}
@@ -291,7 +291,7 @@ func readError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("read the index: %w", err)
+	return fmt.Errorf("cannot read the index: %w", err)
 }
 
 // view is a reader whose queries all see the same state of the index.

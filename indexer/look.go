@@ -249,7 +249,7 @@ func (l *observer) failed(f *file, err error) *observation {
 	default:
 		return &observation{path: f.path}
 	}
-	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read: "+cause(err).Error()+": fix its permissions"
+	f.stamp, f.reason = stampOf(f.kind, st, false), "cannot be read ("+cause(err).Error()+"): fix its permissions"
 	return &observation{path: f.path, file: f}
 }
 

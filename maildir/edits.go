@@ -30,7 +30,7 @@ func (s *Store) Edited(ctx context.Context, paths []string, scan bool) {
 	if scan {
 		slugs, err := storedir.Slugs(s.core.Root)
 		if err != nil {
-			s.core.Log.Error("projects cannot be listed", "error", err)
+			s.core.Log.Error("cannot list projects", "error", err)
 		}
 		for _, p := range s.Projects() {
 			slugs = append(slugs, p.mail.Slug)

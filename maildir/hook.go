@@ -15,7 +15,7 @@ func (s *Store) SettleHooks(ctx context.Context) error {
 		return hook.Present{Now: s.core.Clock.Time(), Opened: s.core.Opened, Change: last}, err
 	})
 	for i := range future {
-		s.core.Log.Warn("a hook's creation time was in the future, so it was set to the time when this server started",
+		s.core.Log.Warn("a hook's creation time was in the future and was reset to the server's start time",
 			"hook", future[i].Key(), "created", future[i].Created)
 	}
 	return err

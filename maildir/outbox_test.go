@@ -206,7 +206,7 @@ func TestSaveRefused(t *testing.T) {
 		"type":        {`{"to": "Bob"}`, `The file is not a valid message: line 2: "to" has the wrong type: found a JSON string instead of a list in [ ].`},
 		"sender":      {`{"from": "Bob", "to": ["Bob"]}`, `from is "Bob", but the file is in the outbox of "Ann"`},
 		"id":          {`{"id": "m1", "to": ["Bob"]}`, `The file has the id "m1", but only sent messages have ids`},
-		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is not one of low, normal, high, urgent`},
+		"importance":  {`{"to": ["Bob"], "importance": "hi"}`, `importance "hi" is not valid`},
 		"answered":    {`{"in_reply_to": "m1"}`, `No message "m1" (in_reply_to)`},
 		"attachments": {`{"to": ["Bob"], "attachments": ["/etc/passwd"]}`, `The attachment "/etc/passwd" (attachments)`},
 	} {

@@ -452,7 +452,7 @@ func (p *Project) attach(ctx context.Context) error {
 func (p *Project) reread() {
 	changed, err := p.Sync.Reread()
 	if err != nil {
-		p.mail.Keeper.Log.Warn("the project's path cannot be read; the server tries again", "error", err)
+		p.mail.Keeper.Log.Warn("cannot read the project's path; will retry", "error", err)
 		time.AfterFunc(rereadTime, p.reread)
 	}
 	if changed {

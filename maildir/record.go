@@ -48,7 +48,7 @@ func (s *Store) CatchUp(ctx context.Context, p *Project, agent string, since tim
 	for _, of := range projects {
 		stopped, asleep, err := of.lister(agent).Stuck(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("find the stuck agents in project %s: %w", of.Slug, err)
+			return nil, fmt.Errorf("cannot find the stuck agents in project %s: %w", of.Slug, err)
 		}
 		if p == nil {
 			stopped, asleep = waiting.InProject(of.Slug, stopped, asleep)

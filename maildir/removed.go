@@ -35,7 +35,7 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 	stop := p.stop
 	s.mu.Unlock()
 	if refused == nil {
-		s.core.Log.Warn("the project's folder was removed: the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
+		s.core.Log.Warn("the project's folder was removed, so the project no longer exists", "project", p.mail.Slug, "folder", p.mail.Tree.Dir())
 	}
 	p.mail.NoteRemoved()
 	if stop != nil {
@@ -50,8 +50,8 @@ func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err 
 		return next, err
 	}
 	if err := s.core.Index.Detach(context.WithoutCancel(ctx), p.mail.Slug); err != nil {
-		s.core.Log.Error("rows of a removed project are still in the index; the next start deletes "+
-			"them", "project", p.mail.Slug, "error", err)
+		s.core.Log.Error("failed to delete a removed project's rows from the index; the "+
+			"next start will delete them", "project", p.mail.Slug, "error", err)
 	}
 	s.core.Feed.Ring(nil)
 	return nil, err

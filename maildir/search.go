@@ -153,8 +153,8 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":
-		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between words, as in "+
-			"Chinese or Japanese, is found only by how it begins: search for the beginning of {name} {arg}, followed by "+
+		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between words, as "+
+			"in Chinese or Japanese, can be found only by its beginning: search for the beginning of {name} {arg}, followed by "+
 			"*. Words in the middle of such text are not found.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)

@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	if err := storedir.KeepReadme(cfg.Root); err != nil {
-		cfg.Log.Warn("README.md could not be written", "store", cfg.Root, "error", err)
+		cfg.Log.Warn("cannot write README.md", "store", cfg.Root, "error", err)
 	}
 	s := &Store{
 		lock:     lock,
@@ -123,14 +123,14 @@ func (s *Store) open(ctx context.Context) error {
 		trees[slug] = p.mail.Tree
 	}
 	if s.core.Index, err = s.core.OpenIndex(ctx, trees); err != nil {
-		return fmt.Errorf("open the index: %w", err)
+		return fmt.Errorf("cannot open the index: %w", err)
 	}
 	for _, p := range s.Projects() {
 		if err := p.attach(ctx); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.core.Log.Error("a project could not be compared with its files; the server tries again", "project", p.mail.Slug, "error", err)
+			s.core.Log.Error("cannot compare a project with its files; will retry", "project", p.mail.Slug, "error", err)
 			p.mail.Edited(nil, true)
 		}
 	}
@@ -451,7 +451,7 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 		}
 		row, err := s.core.Index.Agent(ctx, slug, agent)
 		if err != nil {
-			return nil, fmt.Errorf("look up agent %s in project %s: %w", format.Printable(agent), slug, err)
+			return nil, fmt.Errorf("cannot look up agent %s in project %s: %w", format.Printable(agent), slug, err)
 		}
 		if row == nil { // the agent was removed in the meantime
 			continue

@@ -57,7 +57,7 @@ func TestJournalOfFailedUndo(t *testing.T) {
 			}
 			mend := breakSync(m)
 			close(renamed.goOn)
-			if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "could not undo what it had written") {
+			if err := <-renewed; !errors.Is(err, maildir.ErrUnavailable) || !strings.Contains(err.Error(), "could not undo its partial changes") {
 				t.Errorf("got %v", err)
 			}
 			mend()

@@ -133,7 +133,7 @@ func (p *Project) threadNamed(ctx context.Context, name string) (thread string, 
 		return id, nil, err
 	}
 	return m.ThreadID, &Error{
-		What:  refusal.Note("{name} is a message in the thread {=other}, so the result is that thread."),
+		What:  refusal.Note("{name} is a message in the thread {=other}, so the response contains that thread."),
 		Field: refusal.Thread,
 		Name:  id,
 		Other: m.ThreadID,

@@ -213,7 +213,7 @@ func (b *Box) redoOne(ctx context.Context, redone *Undone) error {
 func (b *Box) Undoable(ctx context.Context, n int) ([]OperationInfo, error) {
 	all, err := b.p.mail.History.LastDone(ctx, history.DoneQuery{Agent: b.agent, Wants: (&Undoing{}).wants, Along: isUndoable, Most: n})
 	if err != nil {
-		return nil, fmt.Errorf("look up the actions of %s: %w", b.agent, err)
+		return nil, fmt.Errorf("cannot look up the actions of %s: %w", b.agent, err)
 	}
 	acts := []OperationInfo{}
 	for _, step := range stepsOf(all) {
@@ -283,7 +283,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	all, err := b.p.mail.History.LastDone(ctx, q)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("look up the actions of %s: %w", b.agent, err)
+		return nil, fmt.Errorf("cannot look up the actions of %s: %w", b.agent, err)
 	case len(all) == 0 && undone:
 		return nil, &Error{
 			What: refusal.NotFound("{=other} has no recent undo here that can be redone. After a newer action, an " +
@@ -438,8 +438,8 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	undone.Readers, undone.Outside = gone.Readers, gone.Outside
 	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no "+
-			"longer exists. Do not rely on what it says.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
+		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe "+
+			"message no longer exists. Do not rely on its content.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
 	})
 }
 

@@ -34,7 +34,7 @@ func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery)
 	for _, p := range s.Projects() {
 		w, err := p.Box(agent, format.Origin{}).Waits(ctx, q)
 		if err != nil {
-			return nil, fmt.Errorf("find what is waiting in project %s: %w", p.Slug, err)
+			return nil, fmt.Errorf("cannot list what is waiting in project %s: %w", p.Slug, err)
 		}
 		each = append(each, w)
 	}

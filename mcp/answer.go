@@ -34,7 +34,7 @@ func refusalOf(id, body []byte) (code int, text string) {
 
 // closedEarly is the error for a client that has closed its side of the connection but is still reading. The server
 // treats such a client as disconnected.
-const closedEarly = "the connection was closed before the answer was sent: keep it open until the answer arrives"
+const closedEarly = "the connection was closed before the response was sent: keep it open until the response arrives"
 
 // answer is the ResponseWriter that the SDK writes to. It sets a deadline for each write and converts the SDK's
 // plain-text refusals to JSON-RPC errors. In the answer to a bare tools/call, it merges the structured content into the

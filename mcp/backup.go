@@ -14,7 +14,7 @@ func (s *Server) backup(w http.ResponseWriter, r *http.Request) {
 		a.Header().Set("Content-Type", "application/gzip")
 		a.Header().Set("Trailer", protocol.FailureTrailer)
 		if err := s.cfg.Store.Backup(ctx, a, s.cfg.Version); err != nil {
-			s.log.Warn("a backup failed", "error", err)
+			s.log.Warn("backup failed", "error", err)
 			a.Header().Set(protocol.FailureTrailer, s.cfg.Explain(err))
 		}
 	})

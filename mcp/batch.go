@@ -119,7 +119,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	case a.request.Context().Err() != nil:
 		return protocol.Failure(e.id, protocol.CodeRequest, closedEarly)
 	}
-	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the answer was sent")
+	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the response was sent")
 }
 
 // part passes a single message to the SDK as a batch of one, and returns the answer.

@@ -37,7 +37,7 @@ type countedBody struct {
 }
 
 // errNoRoom is returned by Read if reading more would exceed the limits.
-var errNoRoom = errors.New("no room for the body")
+var errNoRoom = errors.New("not enough memory for the body")
 
 func (b *countedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)

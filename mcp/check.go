@@ -47,7 +47,7 @@ func (s *Server) rightHost(host string) bool {
 func (s *Server) checkOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !rightOrigin(r) {
-			http.Error(w, "403: requests from web pages of other origins are refused", http.StatusForbidden)
+			http.Error(w, "403: requests from web pages on other origins are refused", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)

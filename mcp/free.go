@@ -31,8 +31,8 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if !is {
 		return f, &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may release another agent's claim: ask {=other} with " +
-				"a message."),
+			What: refusal.Invalid("{=name} is not a person, and only a person may release another agent's claim. Send {=other} " +
+				"a message instead."),
 			Name:  ask.Person,
 			Other: ask.Holder,
 		}
@@ -51,7 +51,7 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if notice == nil {
 		return f, &maildir.Error{
-			What:  refusal.NotFound("{=other} has no claim on {name}: `mailtree claims` lists the claims."),
+			What:  refusal.NotFound("{=other} has no claim on {name}. Run `mailtree claims` to list the claims."),
 			Name:  ask.Path,
 			Other: ask.Holder,
 		}

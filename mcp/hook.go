@@ -163,7 +163,7 @@ func meetings(ctx context.Context, p *maildir.Project, agent string) (string, er
 	for _, m := range p.Edits.Meetings(agent) {
 		claims, err := p.Claims.Covering(ctx, []string{m.Path})
 		if err != nil {
-			return "", fmt.Errorf("find the claims of an edited file: %w", err)
+			return "", fmt.Errorf("cannot find the claims of an edited file: %w", err)
 		}
 		when := "just now"
 		if minutes := int(m.Ago.Minutes()); minutes == 1 {

@@ -163,8 +163,8 @@ func (s *Server) allowToolset(d *route, next http.Handler) http.Handler {
 func (s *Server) requireOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerOf(r.Context()); !own(c) {
-			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("only the user who runs the server and "+
-				"root may use this, and you are user %d: use --toolset aimx, or run your own server", c.UID))
+			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("only root and the user who "+
+				"runs the server may use this, and you are user %d. Use --toolset aimx, or run your own server", c.UID))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -95,7 +95,7 @@ func (s *Server) keepSession(ctx context.Context, req mcp.Request) {
 	}
 	err := s.sessions.edit(id, func(k *resume.Session) error { return cmp.Or(edit(k), s.kept.Save(id, *k)) })
 	if err != nil {
-		s.log.Warn("mcp: a session was not saved; its client starts a new one after the server restarts", "error", err)
+		s.log.Warn("mcp: failed to save a session; its client will start a new session after the server restarts", "error", err)
 	}
 }
 

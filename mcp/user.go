@@ -42,13 +42,13 @@ func (s *Server) checkUser(next http.Handler) http.Handler {
 		}
 		u, ok := r.Context().Value(userKey{}).(tcpUser)
 		if !ok {
-			u.err = errors.New("the user of the connection was not looked up")
+			u.err = errors.New("the connection's user was not looked up")
 		}
 		if u.err == nil && (u.uid == 0 || u.uid == os.Geteuid()) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.log.Debug("a request from another user was refused", "uid", u.uid, "error", u.err)
+		s.log.Debug("refused a request from another user", "uid", u.uid, "error", u.err)
 		if strings.Contains(r.Header.Get("Accept"), "text/html") {
 			http.Error(w, "403: "+u.refusal(), http.StatusForbidden)
 			return

@@ -18,7 +18,7 @@ const limit = 10 * time.Second
 
 // run runs the command without a shell. The line is the command's standard input and the value of Variable.
 func run(ctx context.Context, command []string, line string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took more than %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("timed out after %v", limit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = "/"
@@ -32,7 +32,7 @@ func run(ctx context.Context, command []string, line string) error {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("run %s: %w", command[0], err)
+		return fmt.Errorf("cannot run %s: %w", command[0], err)
 	}
 	return nil
 }

@@ -82,7 +82,7 @@ func (n *Notifier) Run(ctx context.Context) {
 			began = true
 		}
 		if err != nil && ctx.Err() == nil {
-			n.cfg.Log.Warn("NOTIFY_COMMAND: cannot read what waits for the user", "error", err)
+			n.cfg.Log.Warn("NOTIFY_COMMAND: cannot list what is waiting for the user", "error", err)
 		}
 		select {
 		case <-look.C:

@@ -305,7 +305,7 @@ func (v *view) formBody() string {
 }
 
 // errFiles means that the user answered yes or no with a form that contains files.
-var errFiles = errors.New("yes and no cannot send files")
+var errFiles = errors.New("a yes or no answer cannot include files")
 
 // errAs means that the form's answer is neither yes nor no.
 var errAs = errors.New("the answer is neither yes nor no")

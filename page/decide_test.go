@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 	if res.StatusCode != http.StatusBadRequest || s.answers(asked) != "" {
 		t.Errorf("with a file: %s, %q", res.Status, s.answers(asked))
 	}
-	contains(t, text, "Yes and No cannot send files.")
+	contains(t, text, "a Yes or No answer cannot include files.")
 
 	form = b.form(s.base + "/thread/" + asked)
 	form.Set("as", "yes")

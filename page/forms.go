@@ -42,7 +42,7 @@ type handling struct {
 }
 
 // errBroken is the result for later copies of a form if do panicked while handling the first copy.
-var errBroken = errors.New("handling of the same form was interrupted")
+var errBroken = errors.New("an earlier submission of this form was interrupted")
 
 // handleOnce calls do for the first copy of a form and returns the same result for later copies. A refused form may be
 // sent again.
@@ -143,13 +143,13 @@ func (v *view) formSum() (sum formSum, err error) {
 	for _, u := range v.uploads() {
 		f, err := u.Open()
 		if err != nil {
-			return sum, fmt.Errorf("read the uploaded file %q: %w", u.Filename, err)
+			return sum, fmt.Errorf("cannot read the uploaded file %q: %w", u.Filename, err)
 		}
 		fmt.Fprintf(h, "\n%q %d\n", u.Filename, u.Size)
 		_, err = io.Copy(h, f)
 		f.Close()
 		if err != nil {
-			return sum, fmt.Errorf("read the uploaded file %q: %w", u.Filename, err)
+			return sum, fmt.Errorf("cannot read the uploaded file %q: %w", u.Filename, err)
 		}
 	}
 	return formSum(h.Sum(nil)), nil

@@ -138,7 +138,7 @@ var verbs = map[string]string{
 	"pop":               "took it from the inbox",
 	"acknowledge":       "acknowledged it",
 	"archive":           "archived it",
-	"later":             "put it off until later",
+	"later":             "hid it until later",
 	"unread":            "marked it unread",
 	history.VerbRelease: "released the claim and sent this notice",
 	history.VerbHold:    "held the agent and sent this notice",

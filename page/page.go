@@ -266,7 +266,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errAsksThere):
 		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
 	case errors.Is(err, errFiles):
-		return http.StatusBadRequest, "Nothing was sent: Yes and No cannot send files. Use Send, or remove the files."
+		return http.StatusBadRequest, "Nothing was sent: a Yes or No answer cannot include files. Use Send, or remove the files."
 	case errors.Is(err, errAs):
 		return http.StatusBadRequest, "Nothing was sent: the form says neither Yes nor No."
 	case errors.Is(err, errLater):
@@ -300,7 +300,7 @@ func (v *view) reason(err error) (status int, text string) {
 func (v *view) fail(status int, text string) {
 	v.Title = http.StatusText(status)
 	if err := v.showAs(status, "refused", text); err != nil {
-		v.page.cfg.Log.Error("page: a template failed", "error", err)
+		v.page.cfg.Log.Error("page: failed to render a template", "error", err)
 	}
 }
 

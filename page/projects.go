@@ -183,7 +183,7 @@ func (v *view) everywhere() (*maildir.Waits, error) {
 	for _, p := range v.page.cfg.Store.Projects() {
 		w, err := v.waitsIn(p)
 		if err != nil {
-			return nil, fmt.Errorf("read what is waiting in project %s: %w", p.Slug, err)
+			return nil, fmt.Errorf("cannot list what is waiting in project %s: %w", p.Slug, err)
 		}
 		each = append(each, w)
 	}

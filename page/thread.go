@@ -253,7 +253,7 @@ func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error)
 		}
 		const read = true
 		if _, err := v.box().SetRead(ctx, id, read); err != nil {
-			v.page.cfg.Log.Warn("page: a displayed message could not be marked as read", "id", id, "error", err)
+			v.page.cfg.Log.Warn("page: failed to mark a message as read", "id", id, "error", err)
 			break
 		}
 		opened = append(opened, id)
@@ -312,7 +312,7 @@ func (v *view) Heard(m messageShown) string {
 	case all == 2:
 		return others[0] + " and " + others[1] + " have not read it"
 	}
-	return "none of the " + strconv.Itoa(all) + " has read it"
+	return "none of the " + strconv.Itoa(all) + " have read it"
 }
 
 // Blind returns the bcc recipients of a message that the user may see: all of them if the user wrote the message, and

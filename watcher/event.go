@@ -103,7 +103,7 @@ func (s *session) dropFolder(rel string) {
 	s.folders.removeFolder(rel, func(f *folder) {
 		// If a folder was deleted, the kernel has already removed its watch.
 		if err := removeWatch(s.fs, s.w.abs(f.rel)); err != nil && !errors.Is(err, fsnotify.ErrNonExistentWatch) {
-			s.w.cfg.Log.Debug("removing a watch", "path", f.rel, "error", err)
+			s.w.cfg.Log.Debug("failed to remove a watch", "path", f.rel, "error", err)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 // begins after OnBatch has returned, so Scans never pile up.
 func (w *Watcher) poll(ctx context.Context) {
 	w.setMode(polling, "")
-	w.cfg.Log.Info("comparing files", "root", w.cfg.Root, "every", w.cfg.Poll)
+	w.cfg.Log.Info("polling files for changes", "root", w.cfg.Root, "every", w.cfg.Poll)
 	w.readyOnce.Do(func() { close(w.ready) })
 	for {
 		select {

@@ -48,5 +48,5 @@ func (w *Watcher) fault(err error) error {
 		// meantime, because the kernel has already removed the watch. No event is lost.
 		return nil
 	}
-	return fmt.Errorf("reading inotify: %w", err)
+	return fmt.Errorf("cannot read from inotify: %w", err)
 }

@@ -67,7 +67,7 @@ func (w *Watcher) State() State {
 // degrade records and logs why the watch is incomplete.
 func (w *Watcher) degrade(reason string) {
 	if w.setMode(degraded, reason) {
-		w.cfg.Log.Warn("watching files: degraded", "root", w.cfg.Root, "reason", reason)
+		w.cfg.Log.Warn("file watching is degraded", "root", w.cfg.Root, "reason", reason)
 	}
 	w.readyOnce.Do(func() { close(w.ready) })
 }

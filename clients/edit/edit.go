@@ -78,7 +78,7 @@ func (e *TwiceError) Error() string {
 }
 
 // ErrByHand means that the entry has a form that this package cannot edit.
-var ErrByHand = errors.New("the entry is written in a way that cannot be edited safely")
+var ErrByHand = errors.New("the entry's syntax does not allow a safe edit")
 
 const bom = "\ufeff"
 

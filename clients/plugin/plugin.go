@@ -57,7 +57,7 @@ func (h home) notInstalled() string {
 	if h.Repository != "" {
 		where = h.Repository
 	}
-	return "The plugin mailtree does nothing yet, because the program mailtree is not on the PATH. To install it, see " + where
+	return "The mailtree plugin is inactive because mailtree is not on the PATH. To install mailtree, see " + where
 }
 
 // Files returns the files of all plugins. Their names are relative to the top of the repository.

@@ -187,7 +187,7 @@ func TestMissing(t *testing.T) {
 				}
 				said++
 				var answer map[string]any
-				if err := json.Unmarshal(out, &answer); err != nil || event != "SessionStart" || !strings.Contains(string(out), "To install it") {
+				if err := json.Unmarshal(out, &answer); err != nil || event != "SessionStart" || !strings.Contains(string(out), "To install mailtree") {
 					t.Errorf("%s: %s prints %q, %v", file, event, out, err)
 				}
 			}

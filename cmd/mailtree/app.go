@@ -182,7 +182,7 @@ func openIndex(
 ) (*indexer.Index, error) {
 	path := storedir.IndexPath(cfg.Store)
 	if err := storedir.MoveIndex(cfg.Store); err != nil {
-		log.Warn("cannot move the index of an older version", "error", err)
+		log.Warn("cannot move an older version's index", "error", err)
 	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {
@@ -219,7 +219,7 @@ func (a *app) listen(ctx context.Context) error {
 	case a.cfg.background:
 		return err
 	default:
-		a.log.Warn("cannot open the socket, so `mailtree stdio` does not work", "error", err)
+		a.log.Warn("cannot open the socket, so `mailtree stdio` will not work", "error", err)
 	}
 	if a.cfg.Socket == "" {
 		return nil

@@ -30,7 +30,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
-				return usageError(c, errors.New("this version cannot delete files: add --dry-run to list the files that no message refers to"))
+				return usageError(c, errors.New("this version cannot delete files. To list the files that no message refers to, add --dry-run"))
 			}
 			return listUnnamed(c.Context(), p)
 		},

@@ -194,18 +194,18 @@ func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s, as of %s",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
-		lines = append(lines, fmt.Sprintf("%s not sent, because the original store may have sent them already. `mailtree gateway "+
-			"queue` lists them, and --retry ID sends one", count(r.Emails, "email")))
+		lines = append(lines, fmt.Sprintf("did not send %s, because the original store may have sent them already. `mailtree "+
+			"gateway queue` lists them, and --retry ID sends one", count(r.Emails, "email")))
 	}
 	if r.Runs > 0 {
-		lines = append(lines, fmt.Sprintf("%s not repeated: it is unknown how the original store's runs ended", count(r.Runs, "hook run")))
+		lines = append(lines, fmt.Sprintf("did not repeat %s, because it is unknown how the original runs ended", count(r.Runs, "hook run")))
 	}
 	if r.Drafts > 0 {
-		lines = append(lines, fmt.Sprintf("%s moved from outboxes to drafts, because the original store may have sent them: move a file "+
-			"back to send it", count(r.Drafts, "file")))
+		lines = append(lines, fmt.Sprintf("moved %s from outboxes to drafts, because the original store may have sent them. To "+
+			"send a file, move it back", count(r.Drafts, "file")))
 	}
 	if r.Unshared > 0 {
-		lines = append(lines, fmt.Sprintf("%s no longer shared with other machines. To share again: `mailtree sync on`",
+		lines = append(lines, fmt.Sprintf("stopped sharing %s with other machines. To share again: `mailtree sync on`",
 			count(r.Unshared, "project")))
 	}
 	p.lines(lines)

@@ -27,11 +27,11 @@ func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.S
 		k.examine(ctx, at, o.scopes())
 		set = set || k.set
 		if k.named && !k.set && d.bad == 0 {
-			d.say("%s: not set up: run `mailtree setup %s`", c.Title, c.Name)
+			d.say("%s: not set up. To set it up: `mailtree setup %s`", c.Title, c.Name)
 		}
 	}
 	if !set && d.bad == 0 {
-		d.say("no client is set up: run `mailtree setup CLIENT`; `mailtree setup --list` lists the clients")
+		d.say("no client is set up. To set one up: `mailtree setup CLIENT`. To list the clients: `mailtree setup --list`")
 	}
 	if missing := p.projectMissing(at); missing != "" && set {
 		d.note("%s", missing)
@@ -120,9 +120,9 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 		return
 	}
 	k.set = true
-	k.d.ok("%s: %s has the mailtree entry: %s", s.Client.Title, file, leads.String())
+	k.d.ok("%s: %s contains the mailtree entry: %s", s.Client.Title, file, leads.String())
 	for _, setting := range s.EntryOff() {
-		k.d.say("%s: the entry is disabled: change %s", s.Client.Title, setting)
+		k.d.say("%s: the entry is disabled. To enable it, change %s", s.Client.Title, setting)
 	}
 	if leads.URL == "" {
 		k.command = true
@@ -137,9 +137,9 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	if err == nil {
 		k.d.ok("the server is responding at %s", leads.URL)
 	} else if at := k.d.p.servedURL(ctx); at != "" {
-		k.d.say("%s: %v. The server is running at %s: run `%s` again", leads.URL, err, at, again)
+		k.d.say("%s: %v. The server is running at %s. Run `%s` again", leads.URL, err, at, again)
 	} else {
-		k.d.say("%s: %v: start `mailtree serve`, or run `%s` again", leads.URL, err, again)
+		k.d.say("%s: %v. Start `mailtree serve`, or run `%s` again", leads.URL, err, again)
 	}
 }
 
@@ -149,19 +149,19 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 	for _, h := range files {
 		switch {
 		case h.Have == h.Want:
-			k.d.ok("%s: %s has the hooks", k.client.Title, h.File)
+			k.d.ok("%s: %s contains the hooks", k.client.Title, h.File)
 		case h.Old:
-			k.d.say("%s: the waiting hook in %s times out after eight hours (timeout 28800), after which mail cannot wake a session: "+
-				"run `%s` again", k.client.Title, h.File, again)
+			k.d.say("%s: the waiting hook in %s times out after eight hours (timeout 28800), after which mail cannot wake "+
+				"a session. Run `%s` again", k.client.Title, h.File, again)
 		case h.Some:
-			k.d.say("%s: %s has %d of %d hooks for this store: run `%s` again", k.client.Title, h.File, h.Have, h.Want, again)
+			k.d.say("%s: %s contains %d of %d hooks for this store. Run `%s` again", k.client.Title, h.File, h.Have, h.Want, again)
 		default:
 			continue
 		}
 		some = true
 	}
 	if k.set && !some && len(files) > 0 {
-		k.d.note("%s: %s has no hooks, so its sessions are not notified of mail. To add the hooks: `%s`", k.client.Title, files[0].File, again)
+		k.d.note("%s: %s contains no hooks, so sessions are not notified of mail. To add the hooks: `%s`", k.client.Title, files[0].File, again)
 	}
 	k.set, k.command = k.set || some, k.command || some
 }
@@ -180,7 +180,7 @@ func (k *clientCheck) plugin() {
 
 func (k *clientCheck) onPath() {
 	if path, err := exec.LookPath("mailtree"); err != nil {
-		k.d.say("mailtree is not on the PATH, so %s cannot find it: add its folder to the PATH", k.client.Title)
+		k.d.say("mailtree is not on the PATH, so %s cannot find it. Add its folder to the PATH", k.client.Title)
 	} else {
 		k.d.ok("%s finds %s", k.client.Title, path)
 	}

@@ -159,7 +159,7 @@ func settings() []setting {
 		{
 			Name:    "MAX_ANSWER_BYTES",
 			Default: strconv.Itoa(int(tool.DefaultBudget)),
-			Help:    "size limit for the answer to one call, in bytes; longer lists and texts are split into several answers",
+			Help:    "size limit for the response to one call, in bytes; longer lists and texts are split into several responses",
 		},
 		{
 			Name:    "MAILBOX_DEPTH",

@@ -26,8 +26,8 @@ func (p *program) confirm(d *deskWork, question string) error {
 	if !cli.IsTerminal(from) {
 		tty, err := os.Open("/dev/tty")
 		if err != nil {
-			return &exitError{exitUsage, errors.New("the row number is not from a list that plain `mailtree` printed, and there is no " +
-				"terminal in which to confirm it: use the message id")}
+			return &exitError{exitUsage, errors.New("the row number cannot be confirmed without a terminal, because it is not " +
+				"from a list that plain `mailtree` printed: use the message id")}
 		}
 		defer tty.Close()
 		from = tty

@@ -42,7 +42,7 @@ func (p *program) decideCommand(c *cobra.Command, yes bool) *cobra.Command {
 		text := ""
 		if len(args) == 2 {
 			if text = args[1]; text == "" {
-				return usageError(c, errors.New("the text is empty: omit it, or write something"))
+				return usageError(c, errors.New("the text is empty: write something, or omit the argument"))
 			}
 		}
 		return p.atDesk(c.Context(), f, mine, args[:1], func(ctx context.Context, d *deskWork) error {

@@ -267,7 +267,7 @@ func inProject(d *deskWork, paths []string) []string {
 // matched formats the number of tracked files that a claim covers. files is nil if they were not counted.
 func matched(files *int) string {
 	if files == nil {
-		return "files not counted"
+		return "not counted"
 	}
 	return count(*files, "file")
 }

@@ -176,7 +176,7 @@ func (d *doctor) examine(ctx context.Context) {
 	if v.running {
 		d.server(ctx)
 	} else {
-		d.ok("server: none is running")
+		d.ok("server: not running")
 		d.refused()
 	}
 	unindexed := v.openIndex(ctx, d.p.cfg)
@@ -209,7 +209,7 @@ func (d *doctor) refused() {
 		d.say("cannot check the formats of the projects: %v", err)
 	}
 	for _, slug := range slices.Sorted(maps.Keys(all)) {
-		d.say("project %s is left out. %v", slug, all[slug])
+		d.say("project %s was skipped. %v", slug, all[slug])
 	}
 }
 
@@ -282,7 +282,7 @@ func (d *doctor) files() {
 		d.say("store: %v", err)
 	}
 	if len(bad) == 0 {
-		d.ok("store: its own files are readable")
+		d.ok("store: the store's own files are readable")
 	}
 }
 
@@ -294,7 +294,7 @@ func (d *doctor) notifications() {
 	}
 	path, err := exec.LookPath(d.p.cfg.Notify[0])
 	if err != nil {
-		d.say("notifications: cannot find the program %q in NOTIFY_COMMAND: install it, or give its absolute path", d.p.cfg.Notify[0])
+		d.say("notifications: cannot find the program %q in NOTIFY_COMMAND. Install it, or specify its absolute path", d.p.cfg.Notify[0])
 		return
 	}
 	d.ok("notifications: NOTIFY_COMMAND runs %s", path)
@@ -353,7 +353,7 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 		return
 	}
 	if len(all) == 0 {
-		d.ok("files: all are valid")
+		d.ok("files: all valid")
 	}
 	listed := d.listed(len(all))
 	for _, p := range all[:listed] {
@@ -378,8 +378,8 @@ func (d *doctor) projects() {
 			continue
 		}
 		if first := oldest[n.HumanKey]; first != "" {
-			d.say("projects %s and %s have the same path, %s, and calls with that path use %s, the older one. To keep only "+
-				"this one, move the other project's folder out of %s", first, n.Slug, n.HumanKey, first,
+			d.say("projects %s and %s have the same path, %s. Calls with that path use the older project, %s. To "+
+				"keep only that project, move the other project's folder out of %s", first, n.Slug, n.HumanKey, first,
 				filepath.Join(d.p.cfg.Store, storedir.ProjectsDir))
 			continue
 		}
@@ -462,8 +462,8 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 	for _, f := range folders {
 		if format.ServerName(f.Name()) {
-			d.say("agents/%s in %s has a name that is reserved for the server: its mail can be read, but it cannot send mail. "+
-				"Rename the folder", f.Name(), slug)
+			d.say("agents/%s in %s has a name that is reserved for the server. The agent's mail can be read, but the "+
+				"agent cannot send mail. Rename the folder", f.Name(), slug)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	d.domain(d.p.cfg.Domains[0])
 	d.smarthost(ctx)
 	if d.bad == before {
-		d.ok("gateway: its mailboxes, keys and sockets exist")
+		d.ok("gateway: all mailboxes, keys and sockets exist")
 	}
 }
 

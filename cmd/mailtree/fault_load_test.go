@@ -133,7 +133,7 @@ func (l *load) answer(err error) error {
 // denied reports whether an answer says that nothing was changed.
 func denied(err error) bool {
 	var no *toolError
-	return errors.As(err, &no) && !strings.Contains(no.text, "could not undo what it had written") && !isUnknown(err)
+	return errors.As(err, &no) && !strings.Contains(no.text, "could not undo its partial changes") && !isUnknown(err)
 }
 
 // isUnknown reports whether an answer says that the call may or may not take effect.

@@ -83,9 +83,9 @@ func (f *formatter) formatAll(names []string) error {
 	}
 	switch {
 	case f.bad > 0 && f.check:
-		return &exitError{exitFailed, fmt.Errorf("%s not in canonical form", count(f.bad, "file"))}
+		return &exitError{exitFailed, fmt.Errorf("not in canonical form: %s", count(f.bad, "file"))}
 	case f.bad > 0:
-		return &exitError{exitFailed, fmt.Errorf("%s could not be formatted", count(f.bad, "file"))}
+		return &exitError{exitFailed, fmt.Errorf("cannot format %s", count(f.bad, "file"))}
 	}
 	return nil
 }

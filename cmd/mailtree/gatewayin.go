@@ -24,7 +24,7 @@ func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan
 		a.log.Warn("cannot look up the mailboxes named in the settings", "error", err)
 	}
 	for _, name := range missing {
-		a.log.Warn("a mailbox in the settings does not exist: mail for it is deferred until the mailbox is created", "mailbox", name)
+		a.log.Warn("a mailbox named in the settings does not exist; its mail is deferred until you create it", "mailbox", name)
 	}
 	server := incoming.Server(settings, groupOf(settings.MTAUser))
 	listening, ended := make(chan struct{}), make(chan error, 1)

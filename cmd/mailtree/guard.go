@@ -210,7 +210,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			return exitWith(v.Code)
 		},
 	}
-	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the calling hook")
+	c.Flags().StringVar(&hook, "hook", guard.PreCommit, "the hook that runs the check")
 	c.Flags().StringVar(&project, "project", "", "the project whose claims apply: an absolute path or a slug (default: "+
 		"the repository's own project)")
 	c.Flags().BoolVar(&asJSON, "json", false, "also print the result as JSON")

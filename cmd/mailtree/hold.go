@@ -35,7 +35,7 @@ func holdCommand(p *program) *cobra.Command {
 		ask := mcpserver.HoldAsk{Agent: args[0], Reason: strings.Join(args[1:], " "), Seconds: int(ttl.Seconds())}
 		return p.askHold(c.Context(), f, "hold", ask, func(d *deskWork, h *maildir.Held) {
 			d.Tell("%s is on hold for %s and was notified (%s)\n", h.Agent, d.In(h.Until.Format(time.RFC3339)), d.ShortID(h.ID))
-			d.Tell("%s\n", d.Faint("to end it: mailtree go "+h.Agent+d.at+"   undo: "+d.undoing()))
+			d.Tell("%s\n", d.Faint("to end the hold: mailtree go "+h.Agent+d.at+"   undo: "+d.undoing()))
 			p.tellUnguarded(c.Context(), d)
 		})
 	}

@@ -65,7 +65,7 @@ func keyCommand(p *program) *cobra.Command {
 func (p *program) ownKey() (keys.Key, error) {
 	k, err := keys.Own(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the store %s has no key yet: the first start of `mailtree serve` creates it", p.cfg.Store)
+		err = fmt.Errorf("the store %s has no key yet. To create one, start `mailtree serve`", p.cfg.Store)
 	}
 	return k, err
 }

@@ -42,7 +42,7 @@ func linkCommand(p *program) *cobra.Command {
 		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
 			fmt.Fprintf(p.std.out, "%s now belongs to project %s (%s)\n", cli.Line(l.Folder), l.Slug, cli.Line(l.HumanKey))
 			if l.Moved != "" {
-				fmt.Fprintf(p.std.out, "it replaces %s, which is gone\n", cli.Line(l.Moved))
+				fmt.Fprintf(p.std.out, "it replaces %s, which no longer exists\n", cli.Line(l.Moved))
 			}
 			if l.Hidden != "" {
 				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail. To read it, use --project; to remove the link, "+
@@ -155,7 +155,7 @@ var questions = map[storedir.Rule]string{
 	storedir.Linked:   "you linked the folder with `mailtree link`",
 	storedir.Existing: "the folder, or one above it in its working tree, has a project",
 	storedir.Main:     "it is a linked worktree, and the main working tree has a project",
-	storedir.Bare:     "it is a worktree of a bare repository, and the folder that contains them has a project",
+	storedir.Bare:     "it is a worktree of a bare repository, and the folder that contains the worktrees has a project",
 	storedir.Noted:    "mailtree has recorded it as another clone or a removed worktree of a project",
 	storedir.New:      "it gets a new project",
 }

@@ -110,7 +110,7 @@ var deeds = map[string]string{
 	"pop":               "read",
 	"acknowledge":       "acknowledged",
 	"archive":           "archived",
-	"later":             "put off",
+	"later":             "hid",
 	"unread":            "unread",
 	"draft":             "drafted",
 	"stamp":             "stamped",

@@ -106,9 +106,9 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	d.Table(rows)
 	switch {
 	case l.Others > 0:
-		d.Tell("%s\n", d.Faint(count(l.Others, "agent")+" without an address: `mailtree mailbox create NAME` gives one to an agent"))
+		d.Tell("%s\n", d.Faint(count(l.Others, "agent")+" without an address. To give an agent an address: `mailtree mailbox create NAME`"))
 	case len(rows) == 0:
-		d.Tell("%s\n", d.Faint("no mailboxes yet: `mailtree mailbox create NAME` creates one"))
+		d.Tell("%s\n", d.Faint("no mailboxes yet. To create one: `mailtree mailbox create NAME`"))
 	}
 }
 

@@ -61,7 +61,7 @@ func (p *program) sayNudge(line json.RawMessage) error {
 		return err
 	}
 	if o.Why != "" {
-		fmt.Fprintf(p.std.out, "%s (%s): not notified of %s: %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
+		fmt.Fprintf(p.std.out, "%s (%s): not notified of %s, because %s\n", o.Agent, o.Project, count(o.New, "new message"), o.Why)
 	} else {
 		fmt.Fprintf(p.std.out, "%s (%s): notified of %s\n", o.Agent, o.Project, count(o.New, "new message"))
 	}
@@ -100,12 +100,12 @@ func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(h
 func (w *waker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := w.Watch(ctx, w.own, func(o wake.Outcome) {
-			w.log.Info("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "not told", o.Why)
+			w.log.Info("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "reason", o.Why)
 		})
 		if err == nil {
 			return
 		}
-		w.log.Error("waking failed; the server tries again", "error", err)
+		w.log.Error("failed to wake agents; will retry", "error", err)
 		select {
 		case <-time.After(wake.DefaultRetry):
 		case <-ctx.Done():

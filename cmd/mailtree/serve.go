@@ -185,7 +185,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	case <-ctx.Done():
 		a.log.Info("stopping")
 	case err = <-served:
-		a.log.Error("a listener stopped", "error", err)
+		a.log.Error("a listener failed", "error", err)
 		yield()
 	}
 	a.store.StopBy(time.Now().Add(storeGrace))
@@ -206,7 +206,7 @@ func (a *app) notify(ctx context.Context, p *program) {
 	}
 	me, err := p.me()
 	if err != nil {
-		a.log.Warn("NOTIFY_COMMAND is not used", "error", err)
+		a.log.Warn("NOTIFY_COMMAND is ignored", "error", err)
 		return
 	}
 	cfg := notify.Config{Store: a.store, Me: maildir.PersonName(me), Command: a.cfg.Notify, Looks: &a.looks, Log: a.log}
@@ -276,8 +276,8 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 
 // Reasons why a server stops itself.
 var (
-	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: start the server again, " +
-		"which rebuilds the index from the files")
+	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: restart the server " +
+		"to rebuild the index from the files")
 	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with " +
 		"the store's new path")
 )
@@ -313,8 +313,8 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
 		if err != nil && !blocked[l] && ctx.Err() == nil {
-			a.log.Error("the socket was removed or replaced and cannot be created again, so no new client can connect to it; the "+
-				"server keeps trying", "error", err)
+			a.log.Error("the socket was removed or replaced and cannot be recreated, so new clients cannot connect; will "+
+				"retry", "error", err)
 		}
 		blocked[l] = err != nil
 	}
@@ -345,7 +345,7 @@ func serves(ctx context.Context, cfg *config) bool {
 // stopIdle stops a background server once no client uses it.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
-		a.log.Info("no client is connected anymore")
+		a.log.Info("stopping because no client has been connected for a while")
 		stop()
 	}
 }
@@ -373,7 +373,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" are still running; the server is stopping without waiting for them any longer",
+				a.log.Error("the "+p.what+" are still running; the server is stopping without them",
 					"waited", partsGrace)
 			}
 		}

@@ -44,7 +44,7 @@ func TestRenewSockets(t *testing.T) {
 		if got := strings.Count(said.String(), "exists and is not a socket"); got != n {
 			t.Errorf("reported %d times, want %d:\n%s", got, n, &said)
 		}
-		if got := strings.Count(said.String(), "the server has created it again"); got != n {
+		if got := strings.Count(said.String(), "recreated it"); got != n {
 			t.Errorf("recreated %d times, want %d:\n%s", got, n, &said)
 		}
 	}

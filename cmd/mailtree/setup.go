@@ -50,7 +50,7 @@ func setupCommand(p *program) *cobra.Command {
 				return p.writePlugins(o)
 			}
 			if len(args) == 0 && !o.list && !o.check {
-				return usageError(c, fmt.Errorf("setup needs a client: %s (`mailtree setup --list` shows their files)",
+				return usageError(c, fmt.Errorf("specify a client: %s (`mailtree setup --list` shows their files)",
 					strings.Join(clientNames(), ", ")))
 			}
 			if err := p.setup(c.Context(), o, args); err != nil || !o.makesProject(args) {
@@ -104,7 +104,7 @@ func (o setupOptions) conflict(args []string) error {
 	case o.plugin != "" && (len(args) > 0 || o != setupOptions{plugin: o.plugin, dryRun: o.dryRun}):
 		return errors.New("--plugin writes the plugins of all clients: specify only a folder and, if you like, --dry-run")
 	case o.json && !o.check:
-		return errors.New("--json prints the result of --check: add --check")
+		return errors.New("--json requires --check")
 	case o.user && o.project:
 		return errors.New("use only one of --user and --project")
 	case o.toolset != "" && o.toolset != clients.Email:
@@ -186,7 +186,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		p.lines([]string{missing})
 	}
 	if _, missing := exec.LookPath("mailtree"); missing != nil && (want.Server.URL == "" || hooks.Want > 0) {
-		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, so the client cannot find it: add its folder to the PATH")
+		fmt.Fprintln(p.std.err, "mailtree is not on the PATH, so the client cannot find it. Add its folder to the PATH")
 	}
 	return err
 }
@@ -382,7 +382,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 		direct.URL = at
 	} else if p.cfg.Port == 0 {
 		return direct, &exitError{exitUsage, fmt.Errorf("%s is \"0\", which clients cannot connect to, and the store's server is not "+
-			"listening over HTTP: run `mailtree serve` first, or give the port that it will use", p.cfg.given("PORT"))}
+			"listening over HTTP: run `mailtree serve` first, or specify the port that it will use", p.cfg.given("PORT"))}
 	}
 	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that others can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
@@ -525,6 +525,6 @@ func setupAgain(c clients.Client, http bool) string {
 // asksForTools returns a warning about clients that ask the user before each tool call. In such a client, a turn
 // started by mail waits for the user's answer. http is set if the client's entry contains an address.
 func asksForTools(c clients.Client, http bool) string {
-	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail waits at that prompt. " +
+	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail will wait at that prompt. " +
 		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"
 }

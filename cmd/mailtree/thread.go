@@ -27,7 +27,7 @@ func threadCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&heads, "heads", false, "omit the bodies")
-	c.Flags().StringVar(&cursor, "cursor", "", "with --json: continue where the previous answer ended")
+	c.Flags().StringVar(&cursor, "cursor", "", "with --json: continue where the previous response ended")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		return p.atMessage(c.Context(), f, nobodys, args, func(ctx context.Context, d *deskWork, id string) error {
 			return readThread(ctx, d, strings.Join(args, ""), id, heads, cursor)

@@ -45,7 +45,7 @@ func tokenCommand(p *program) *cobra.Command {
 func (p *program) token() (string, error) {
 	token, err := keys.OwnToken(p.cfg.Store)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("the store %s has no token yet: the first start of `mailtree serve` creates it", p.cfg.Store)
+		err = fmt.Errorf("the store %s has no token yet. To create one, start `mailtree serve`", p.cfg.Store)
 	}
 	return token, err
 }

@@ -111,14 +111,14 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.tellOutside(a.Outside, "it")
 	d.tellQueued(a.Queued, how)
 	if commit, path, found := strings.Cut(a.Text, ":"); found {
-		d.Printf("to get its text back: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
+		d.Printf("to recover the text: mailtree redo, or\n  git -C \"$(mailtree path)\" show %.10s:%s\n", commit, cli.Line(path))
 	}
 }
 
 // tellQueued prints the projects in which the operation will be undone or redone later.
 func (d *deskWork) tellQueued(slugs []string, how string) {
 	if len(slugs) > 0 {
-		d.Tell("queued: %s (it is %s there as soon as the project's mail can be written)\n", listNames(slugs), how)
+		d.Tell("queued: %s (it will be %s there as soon as the project's mail can be written)\n", listNames(slugs), how)
 	}
 }
 
@@ -138,13 +138,13 @@ var doings = map[string]string{
 	"pop":               "reading",
 	"acknowledge":       "acknowledging",
 	"archive":           "archiving",
-	"later":             "putting off",
+	"later":             "hiding",
 	"unread":            "marking unread",
 	"claim":             "claiming",
 	"renew":             "renewing",
 	history.VerbRelease: "releasing",
 	history.VerbHold:    "holding",
-	history.VerbGo:      "ending the hold of",
+	history.VerbGo:      "ending the hold on",
 	maildir.VerbAmend:   "editing",
 }
 

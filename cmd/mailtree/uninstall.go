@@ -270,7 +270,7 @@ func (u *uninstall) client(s clients.Setup) {
 		} else {
 			u.p.lines(done(c))
 			if kept := c.Kept(); kept != "" {
-				u.report("kept %s, the copy of your file from before mailtree, because the file has had other changes since", kept)
+				u.report("kept %s, the backup of your original file, because the file has been changed since", kept)
 			}
 		}
 	}
@@ -319,7 +319,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 		}
 		if guard.NoGit(err) {
 			if top, _ := repo.WorkTree(dir); top != "" {
-				u.check(fmt.Errorf("git was not found on the PATH, so the guard's hooks in %s stay, if there are any. Install Git "+
+				u.check(fmt.Errorf("git was not found on the PATH, so any guard hooks in %s were kept. Install Git "+
 					"2.34 or newer, then run `mailtree uninstall` again", dir))
 			}
 			continue
@@ -388,7 +388,7 @@ func (u *uninstall) tellRest(store bool) {
 		u.report("The store %s stays, with its mail and keys. `mailtree restore` moved it aside.", dir)
 	}
 	program, _ := guard.Program()
-	u.report("Not removed, because mailtree cannot find these itself:")
+	u.report("Not removed, because mailtree cannot find them automatically:")
 	for _, line := range []string{
 		"the program itself: " + cmp.Or(program, "mailtree"),
 		"lines that you added to your shell's startup files, and units that you saved elsewhere",

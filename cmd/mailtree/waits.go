@@ -349,7 +349,7 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 			count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {
-		lines = append(lines, slug+" is left out: "+w.LeftOut[slug])
+		lines = append(lines, "skipped "+slug+": "+w.LeftOut[slug])
 	}
 	for i := range lines {
 		lines[i] = cli.Line(lines[i])

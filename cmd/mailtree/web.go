@@ -103,7 +103,7 @@ func (w *web) url(ctx context.Context) (string, error) {
 		}
 		w.ln = ln
 		w.serve(&countedListener{ln, w.users})
-		w.log.Info("listening for the web page", "url", w.at())
+		w.log.Info("serving the web page", "url", w.at())
 	}
 	return w.at(), nil
 }

@@ -27,7 +27,7 @@ var words = refusal.Words{
 		"look anywhere":        "",
 		"answer somebody else": "",
 		"name one project":     "Specify one of them with --project.",
-		"go on":                "continue where the previous answer ended",
+		"go on":                "continue where the previous response ended",
 	}),
 }
 

@@ -25,7 +25,7 @@ func (m *Message) sender() string {
 	}
 	list := m.mailboxes(values[0])
 	if len(list) != 1 || isAmbiguous(values[0]) {
-		m.problem("From %s is not a single address", format.Quote(values[0]))
+		m.problem("the From field %s is not a single address", format.Quote(values[0]))
 		return ""
 	}
 	address, err := ascii(list[0].Address)
@@ -68,7 +68,7 @@ func (m *Message) addresses(name string) (all []string) {
 		case err != nil:
 			m.problem("%s: %s", name, err)
 		case len(all) == maxAddresses:
-			m.problem("%s has more than %d addresses: the rest are omitted", name, maxAddresses)
+			m.problem("%s has more than %d addresses; the rest are omitted", name, maxAddresses)
 			return all
 		case !slices.Contains(all, address):
 			all = append(all, address)

@@ -32,12 +32,12 @@ func (m *Message) toUTF8(name string, data []byte) string {
 	case ascii, name == "iso-8859-1", name == "latin1": // programs that use these names mean Windows-1252
 		return latin(string(data))
 	case unicode:
-		m.problem("some text is marked as UTF-8 but is not UTF-8: it may be garbled")
+		m.problem("some text is labeled as UTF-8 but is not valid UTF-8, so it may be garbled")
 		return latinWhereNotUTF8(data)
 	}
 	text, err := fromCharset(name, data)
 	if err != nil {
-		m.problem("the charset %s is unknown: the text may be garbled", format.Quote(name))
+		m.problem("the charset %s is unknown, so the text may be garbled", format.Quote(name))
 		return latinWhereNotUTF8(data)
 	}
 	return text

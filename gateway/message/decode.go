@@ -22,7 +22,7 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 		data, whole = quotedPrintable(body)
 	case "base64":
 		if !looksLikeBase64(body) {
-			m.problem("a part is marked as base64 but is not base64: the part was not decoded")
+			m.problem("a part is labeled as base64 but is not valid base64, so it was not decoded")
 			return bytes.Clone(body)
 		}
 		data, whole = fromBase64(body)
@@ -31,7 +31,7 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 			data = bytes.Clone(body)
 		}
 	default:
-		m.problem("the transfer encoding %s is unknown: the part was not decoded", format.Quote(encoding))
+		m.problem("the transfer encoding %s is unknown, so the part was not decoded", format.Quote(encoding))
 		return bytes.Clone(body)
 	}
 	if !whole {

@@ -133,11 +133,11 @@ func (m *Message) date(field string) time.Time {
 	}
 	t, err := mail.ParseDate(text)
 	if err != nil || t.UTC().Year() < 1 || t.UTC().Year() > 9999 {
-		m.problem("the date %s cannot be read", format.Quote(field))
+		m.problem("the date %s is not valid", format.Quote(field))
 		return time.Time{}
 	}
 	if zone != "" && zones[zone] == "" {
-		m.problem("the date's time zone %s is unknown: the date is read as UTC", format.Quote(zone))
+		m.problem("the date's time zone %s is unknown, so the date is treated as UTC", format.Quote(zone))
 	}
 	return t.UTC()
 }

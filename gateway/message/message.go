@@ -50,7 +50,7 @@ const (
 var (
 	ErrTooLarge       = fmt.Errorf("the message is larger than %d MiB", MaxBytes>>20)
 	ErrHeaderTooLarge = fmt.Errorf("the header is larger than %d KiB", MaxHeader>>10)
-	ErrLoop           = fmt.Errorf("the message has more than %d Received fields: it is in a mail loop", MaxReceived)
+	ErrLoop           = fmt.Errorf("the message has more than %d Received fields, so it is in a mail loop", MaxReceived)
 	ErrEmpty          = errors.New("the message has no header")
 )
 
@@ -169,6 +169,6 @@ func (m *Message) setText(pieces []piece) {
 	m.Body = strings.Join(plain, "\n\n")
 	if cut := format.Cut(m.Body, maxText); len(cut) < len(m.Body) {
 		m.Body = cut
-		m.problem("the text is longer than %d KiB: the rest is in the raw message", maxText>>10)
+		m.problem("the text is longer than %d KiB; the rest is in the raw message", maxText>>10)
 	}
 }

@@ -21,13 +21,13 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
 		if depth == maxDepth {
-			m.problem("parts are nested more than %d deep: the rest is in the raw message", maxDepth)
+			m.problem("parts are nested more than %d deep; the rest is in the raw message", maxDepth)
 			return nil
 		}
 		if parts := m.split(body, params["boundary"]); len(parts) > 0 {
 			return m.multipart(kind, parts, depth)
 		}
-		m.problem("%s has no parts: it is shown as text", kind)
+		m.problem("%s has no parts, so it is shown as text", kind)
 		return []piece{{plain: m.decodeText(header, body, nil)}}
 	}
 	name := m.fileName(header, params)
@@ -72,13 +72,13 @@ func (m *Message) multipart(kind string, parts [][]byte, depth int) (pieces []pi
 	for _, raw := range parts {
 		if m.parts++; m.parts > maxParts {
 			if m.parts == maxParts+1 {
-				m.problem("there are more than %d parts: the rest is in the raw message", maxParts)
+				m.problem("there are more than %d parts; the rest is in the raw message", maxParts)
 			}
 			break
 		}
 		head, body := splitHeader(raw)
 		if len(head) > MaxHeader {
-			m.problem("a part's header is larger than %d KiB: the part is omitted", MaxHeader>>10)
+			m.problem("a part's header is larger than %d KiB, so the part is omitted", MaxHeader>>10)
 			continue
 		}
 		pieces = append(pieces, m.part(m.fields(head), body, depth+1, byDefault)...)

@@ -94,8 +94,8 @@ func (m *MX) through(ctx context.Context, host string, i *outgoing.Item, raw []b
 	err = fmt.Errorf("%s has no address", host)
 	for _, a := range addresses[:min(len(addresses), 2)] {
 		if !public(a.IP) {
-			err = fmt.Errorf("%s points to %s, which is an address on this machine or a private network: to send "+
-				"mail to it, set GATEWAY_SMARTHOST", host, a.IP)
+			err = fmt.Errorf("%s points to %s, which is an address on this machine or a private network. "+
+				"To send mail there, set GATEWAY_SMARTHOST", host, a.IP)
 			continue
 		}
 		var conn net.Conn

@@ -51,8 +51,8 @@ var errStore = errors.New("cannot write the queue")
 var ErrNoItem = errors.New("the queue has no such item")
 
 // ErrTakenBack means that the item's message was withdrawn or deleted. The message is not sent, and no one is notified.
-var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not send it: " +
-	"send it again")
+var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not " +
+	"send it. Send it again instead")
 
 // Queue sends the items in its store.
 type Queue struct {
@@ -86,7 +86,7 @@ func (q *Queue) Run(ctx context.Context) {
 	for {
 		next, err := q.pass(ctx)
 		if err != nil && ctx.Err() == nil {
-			q.log.Error("cannot read the queue of outgoing mail", "error", err)
+			q.log.Error("cannot read the outgoing mail queue", "error", err)
 		}
 		wait := time.NewTimer(min(max(next.Sub(q.now()), time.Second), time.Minute))
 		select {
@@ -116,8 +116,8 @@ func (q *Queue) pass(ctx context.Context) (next time.Time, err error) {
 		switch {
 		case q.active[i.ID] != "":
 		case i.State == outgoing.Sending:
-			i.State, i.Reply = outgoing.Unknown, "the server was stopped before the remote server replied: the message may "+
-				"have been accepted"
+			i.State, i.Reply = outgoing.Unknown, "the server stopped before the remote server replied, so the message "+
+				"may have been accepted"
 			err = errors.Join(err, q.store.Save(ctx, i))
 		case i.State != outgoing.Queued && i.State != outgoing.Deferred:
 		case waits(&i, q.now()):
@@ -199,7 +199,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	defer q.mu.Unlock()
 	delete(q.active, i.ID)
 	if errors.Is(err, errStore) { // the queue tries the store again after a pause
-		q.log.Error("mail was not sent", "to", i.To, "error", err)
+		q.log.Error("failed to send mail", "to", i.To, "error", err)
 		return
 	}
 	defer q.Wake()
@@ -208,7 +208,7 @@ func (q *Queue) deliver(ctx context.Context, i outgoing.Item) {
 	}
 	settle(&i, reply, err, q.now())
 	if err := q.store.Save(context.WithoutCancel(ctx), i); err != nil {
-		q.log.Error("cannot write the delivery status of mail", "to", i.To, "state", i.State, "error", err)
+		q.log.Error("cannot save the delivery status of an email", "to", i.To, "state", i.State, "error", err)
 	}
 }
 
@@ -320,13 +320,13 @@ func (q *Queue) alter(ctx context.Context, id string, to func(*outgoing.Item)) e
 	i, err := q.store.Get(ctx, id)
 	switch {
 	case errors.Is(err, ErrNoItem):
-		return &refusal.Error{What: refusal.NotFound("No queued email {name}: `mailtree gateway queue` lists them."), Name: id}
+		return &refusal.Error{What: refusal.NotFound("No queued email {name}. Run `mailtree gateway queue` to list the queue."), Name: id}
 	case err != nil:
 		return err
 	case i.State == outgoing.Sent:
 		return &refusal.Error{What: refusal.Conflict("The email {name} was already sent."), Name: id}
 	case q.active[id] != "" || i.State == outgoing.Sending:
-		return &refusal.Error{What: refusal.Conflict("The email {name} is being sent right now: try again when the attempt has finished."), Name: id}
+		return &refusal.Error{What: refusal.Conflict("The email {name} is being sent right now. Try again when the attempt has finished."), Name: id}
 	}
 	to(&i)
 	return q.store.Save(ctx, i)

@@ -465,8 +465,8 @@ func TestOperator(t *testing.T) {
 		t.Errorf("%+v", s.store.items["1"])
 	}
 	for want, err := range map[string]error{
-		`The email "1" was already sent.`:                             s.queue().Retry(t.Context(), "1"),
-		"No queued email \"2\": `mailtree gateway queue` lists them.": s.queue().Drop(t.Context(), "2"),
+		`The email "1" was already sent.`:                                        s.queue().Retry(t.Context(), "1"),
+		"No queued email \"2\". Run `mailtree gateway queue` to list the queue.": s.queue().Drop(t.Context(), "2"),
 	} {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v; want %s", err, want)

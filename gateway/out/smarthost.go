@@ -37,7 +37,7 @@ func ParseSmarthost(s string) (*Smarthost, error) {
 		return nil, errors.New("the smarthost is not a valid address: use smtps://USER@HOST:465 or smtp://HOST:587")
 	}
 	if _, has := u.User.Password(); has {
-		return nil, errors.New("the smarthost's address contains a password: put the password into a file")
+		return nil, errors.New("the smarthost's address contains a password: put the password in a file instead")
 	}
 	secure := u.Scheme == "smtps"
 	port := cmp.Or(u.Port(), map[bool]string{true: "465", false: "587"}[secure])

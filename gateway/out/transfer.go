@@ -31,7 +31,7 @@ type Refusal struct{ Reply string }
 func (r *Refusal) Error() string { return r.Reply }
 
 // ErrUnanswered means that the whole message was sent but no reply arrived.
-var ErrUnanswered = errors.New("the remote server did not confirm the message: it may have been accepted")
+var ErrUnanswered = errors.New("the remote server did not confirm the message, but may have accepted it")
 
 const (
 	connectTime  = 30 * time.Second

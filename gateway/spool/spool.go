@@ -37,7 +37,7 @@ const (
 const Parses = 2
 
 // ErrNoRoom means that a budget is exhausted or the disk is nearly full. The sender may try again later.
-var ErrNoRoom = errors.New("there is currently no room for the message")
+var ErrNoRoom = errors.New("there is currently not enough storage for the message")
 
 // Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {
@@ -54,7 +54,7 @@ type Spool struct {
 // files that a killed server left in dir. If that fails, New returns an error.
 func New(dir string, limit int64) (*Spool, error) {
 	if err := removeLeft(dir); err != nil {
-		return nil, fmt.Errorf("remove temporary files of incoming mail: %w", err)
+		return nil, fmt.Errorf("cannot remove temporary files of incoming mail: %w", err)
 	}
 	return &Spool{
 		dir: dir, free: diskFree, parses: make(chan struct{}, Parses),
@@ -122,7 +122,7 @@ func (m *Incoming) Write(p []byte) (int, error) {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		err = ErrNoRoom
 	case err != nil:
-		err = fmt.Errorf("store an incoming message: %w", err)
+		err = fmt.Errorf("cannot store an incoming message: %w", err)
 	}
 	return n + more, err
 }
@@ -184,7 +184,7 @@ func (m *Incoming) Head(n int) ([]byte, error) {
 	m.buffered += int64(n)
 	head := make([]byte, min(int64(n), m.Size()))
 	if _, err := io.ReadFull(m.Reader(), head); err != nil {
-		return nil, fmt.Errorf("read the header of an incoming message: %w", err)
+		return nil, fmt.Errorf("cannot read the header of an incoming message: %w", err)
 	}
 	return head, nil
 }
@@ -219,7 +219,7 @@ func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte
 	whole := make([]byte, size)
 	copy(whole, above)
 	if _, err := io.ReadFull(m.Reader(), whole[len(above):]); err != nil {
-		return fmt.Errorf("read an incoming message: %w", err)
+		return fmt.Errorf("cannot read an incoming message: %w", err)
 	}
 	use(whole)
 	return nil

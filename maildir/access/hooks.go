@@ -48,8 +48,8 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	s := b.v.mail.Store
 	if !s.RunsAs(b.Owner) {
 		return nil, &refusal.Error{
-			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), but this server cannot switch to that user: it " +
-				"runs as uid {count 2}, not as root."),
+			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), but this server runs as uid {count 2}, " +
+				"not as root, and cannot switch to that user."),
 			Counts: []int{b.Owner, s.User()},
 		}
 	}

@@ -277,6 +277,6 @@ func (v *View) refuseAddress(ctx context.Context, name string) error {
 		What:  refusal.MailboxNameUnusable,
 		Field: refusal.Mailbox,
 		Name:  name,
-		Why:   "its address is the address of your mailbox in project " + other.Name(),
+		Why:   "your mailbox in project " + other.Name() + " already has this address",
 	}
 }

@@ -27,7 +27,7 @@ func senderNamed(given string) (string, error) {
 	a, err := format.ParseAddress(address)
 	if err != nil || a.IsAgent() {
 		return "", &refusal.Error{
-			What: refusal.Invalid("{name} is not a sender at another domain: use an address such as " +
+			What: refusal.Invalid("{name} is not a sender from another domain: use an address such as " +
 				"ann@example.org, or @example.org for a whole domain."),
 			Name: given,
 		}
@@ -48,7 +48,7 @@ func (b *Box) TrustSender(sender string) error {
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
 			What: refusal.Invalid("{name} is at one of this server's own domains. You do not need to trust this " +
-				"server's own mail, and mail from other sites that uses its domains is never trusted."),
+				"server's own mail, and mail that other sites send from its domains is never trusted."),
 			Name: sender,
 		}
 	}

@@ -53,7 +53,7 @@ func (ag *Agents) Whois(ctx context.Context, name string) (*AgentInfo, error) {
 	blind := func(d index.Delivery) bool { return d.Kind == "bcc" } // other agents must not learn of bcc deliveries (Invariant I7)
 	info.Mail = slices.DeleteFunc(mail, blind)
 	if info.Commits, err = ag.mail.History.Authored(ctx, name, 4*whoisCommits); err != nil {
-		ag.mail.Store.Log.Warn("whois cannot show commits", "project", ag.mail.Slug, "agent", name, "error", err)
+		ag.mail.Store.Log.Warn("whois: cannot read commits", "project", ag.mail.Slug, "agent", name, "error", err)
 	}
 	info.Commits = slices.DeleteFunc(info.Commits, marksMail)
 	info.Commits = info.Commits[:min(len(info.Commits), whoisCommits)]

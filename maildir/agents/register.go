@@ -236,7 +236,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 			}
 		default:
 			if clean != hint {
-				note = &refusal.Error{What: refusal.Note("{field} {name} was changed into a valid name."), Field: refusal.NameHint, Name: hint}
+				note = &refusal.Error{What: refusal.Note("{field} {name} was converted to a valid name."), Field: refusal.NameHint, Name: hint}
 			}
 			return clean, note, nil
 		}
@@ -287,7 +287,7 @@ func (ag *Agents) Person(ctx context.Context, name string) (agent string, made b
 func (ag *Agents) IsPerson(ctx context.Context, name string) (bool, error) {
 	a, err := ag.mail.Store.Index.Agent(ctx, ag.mail.Slug, name)
 	if err != nil {
-		return false, fmt.Errorf("look up agent %s: %w", format.Printable(name), err)
+		return false, fmt.Errorf("cannot look up agent %s: %w", format.Printable(name), err)
 	}
 	return a != nil && a.Program == core.PersonProgram, nil
 }

@@ -71,8 +71,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long for the server to find every image in it: images whose references are " +
-				"unchanged were not attached."),
+			What: refusal.Note("{field} is too long to search for every image. Images whose references are unchanged " +
+				"were not attached."),
 			Field: refusal.Body,
 		})
 	}

@@ -88,8 +88,8 @@ func check(t *tree.Tree, project, path, sum, is string, stat tree.FileStat, limi
 	e := Missing(project, sum)
 	switch {
 	case stat.Size > limit:
-		e.What, e.Other, e.Counts, e.Limit = refusal.TooLarge("The attachment {name} is {count} bytes long, over the limit of {limit} for "+
-			"one answer: read the file {=other}."), filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
+		e.What, e.Other, e.Counts, e.Limit = refusal.TooLarge("The attachment {name} is {count} bytes long, over the limit "+
+			"of {limit} for one response. Read the file {=other} instead."), filepath.Join(t.Dir(), path), []int{int(stat.Size)}, int(limit)
 	case err != nil:
 		e.What, e.Why = refusal.AttachmentUnusable, tree.PlainFileError(err)
 	case is != strings.ToLower(sum):

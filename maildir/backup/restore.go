@@ -111,7 +111,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 		case first:
 			err = json.NewDecoder(entries).Decode(&h)
 			if err == nil && h.Format != Version {
-				err = fmt.Errorf("it has format %d, and this version of mailtree reads format %d", h.Format, Version)
+				err = fmt.Errorf("it has format %d, but this version of mailtree reads format %d", h.Format, Version)
 			}
 		case e.Name == endName:
 			end = &End{}

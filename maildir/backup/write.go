@@ -212,7 +212,7 @@ func (w *archive) file(tw *tar.Writer, full, name string, before, copied map[str
 		return nil
 	case fi.Mode()&fs.ModeSymlink != 0:
 		if !mayBeLink(name) {
-			return fmt.Errorf("%s is a symbolic link, and a backup does not contain what it points to: replace it with the file or "+
+			return fmt.Errorf("%s is a symbolic link, and backups do not follow links: replace the link with the file or "+
 				"folder itself", full)
 		}
 		to, err := os.Readlink(full)

@@ -25,26 +25,26 @@ var (
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec().MatchString(text):
-		return "it begins like a Git pathspec: write only the pattern, relative to the code repository's root"
+		return "it begins like a Git pathspec. Write only the pattern, relative to the code repository's root"
 	case ellipsis().MatchString(text):
-		return `it contains "...", which is not supported: write ** for everything below a folder`
+		return `it contains "...", which is not supported. Write ** for everything below a folder`
 	}
 	for _, m := range foreign().FindAllString(text, -1) {
 		switch {
 		case m == "|":
-			return `it contains a |: list each path separately, or write {a,b} for either, and "\|" for a | in a name`
+			return `it contains a |. List each path separately, or write {a,b} for either, and "\|" for a | in a name`
 		case posixClass().MatchString(m):
-			return "it contains " + m + ", a character class in a different pattern syntax: list the characters, as in " +
-				"[0-9]"
+			return "it contains " + m + ", a character class in a different pattern syntax. List the characters, " +
+				"as in [0-9]"
 		case strings.HasPrefix(m, "{"):
-			return "it contains " + m + ", a range in a different pattern syntax: list the alternatives, as in {1,2}"
+			return "it contains " + m + ", a range in a different pattern syntax. List the alternatives, as in {1,2}"
 		case strings.HasSuffix(m, ")") && m[0] != '\\':
-			return "it contains " + m + ", a pattern in a different syntax: write {a,b} for either, and [(] for a ( in " +
+			return "it contains " + m + ", a pattern in a different syntax. Write {a,b} for either, and [(] for a ( in " +
 				"a name"
 		}
 	}
 	if whole && text[0] == '!' {
-		return `it begins with !, which excludes files in other programs: claim only the files that you work on, and write "\!" for a ! in a name`
+		return `it begins with !, which excludes files in other programs. Claim only the files that you work on, and write "\!" for a ! in a name`
 	}
 	return ""
 }

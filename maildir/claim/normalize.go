@@ -83,7 +83,7 @@ func (m *Normalizer) normalize(text string) (patterns []string, why string) {
 	text = unwrap(text)
 	switch {
 	case object().MatchString(text):
-		return nil, "it is a JSON object: write only the path"
+		return nil, "it is a JSON object. Write only the path"
 	}
 	var parts []string
 	for _, part := range cutUnquoted(text, ",\r\n") {
@@ -205,10 +205,10 @@ func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why stri
 		}
 	}
 	if otherURL().MatchString(p) {
-		return "", false, "it is a URL: write the path relative to the code repository's root"
+		return "", false, "it is a URL. Write the path relative to the code repository's root"
 	}
 	if name := variable().FindString(p); name != "" && !m.Exists(strings.TrimSuffix(name, "/")) {
-		return "", false, "it begins with a shell variable: write the path itself, or put ./ before a literal $"
+		return "", false, "it begins with a shell variable. Write the path itself, or put ./ before a literal $"
 	}
 	lead, rest := m.lead(p)
 	if isWindows(rest) {
@@ -219,13 +219,13 @@ func (m *Normalizer) relative(p string) (below string, isAbsolute bool, why stri
 	}
 	switch {
 	case p != "" && p[0] == '~' && lead == "":
-		return "", false, "it begins with ~: write it relative to the code repository's root"
+		return "", false, "it begins with ~. Write the path relative to the code repository's root"
 	case drive().MatchString(p):
-		return "", false, "it begins with a drive letter: write it relative to the code repository's root"
+		return "", false, "it begins with a drive letter. Write the path relative to the code repository's root"
 	case filepath.IsAbs(p):
 		below, ok := m.belowTop(p)
 		if !ok {
-			return "", false, "it is outside the code repository: write a path relative to the repository's root"
+			return "", false, "it is outside the code repository. Write a path relative to the repository's root"
 		}
 		if strings.HasSuffix(p, "/") && glob.HasWildcards(below) {
 			below += "/"
@@ -253,7 +253,7 @@ func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	}
 	lead, _ := m.lead(p)
 	if strings.ContainsAny(p[min(len(lead), last):last], `*?[{\`) {
-		return "", "it has .. after a wildcard: write it without .."
+		return "", "it has .. after a wildcard. Write the path without .."
 	}
 	clean = path.Clean(p)
 	if clean == ".." || strings.HasPrefix(clean, "../") {
@@ -339,7 +339,7 @@ func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 	}
 	for _, part := range parts {
 		if len(parts) < 2 || !strings.ContainsAny(part, "*?[{") && !m.Exists(part) && m.find("", unwrap(part)) == "" {
-			return nil, `it contains spaces and no such file exists: list each path separately, or write "\ " for a space in the name of a new file`
+			return nil, `it contains spaces, and no such file exists. List each path separately, or write "\ " for a space in the name of a new file`
 		}
 	}
 	return m.normalizePaths(parts)
@@ -348,7 +348,7 @@ func (m *Normalizer) normalizeBlanks(p string) (patterns []string, why string) {
 // MaxPatterns is the maximum number of patterns in one request.
 const MaxPatterns = 200
 
-var tooMany = fmt.Sprintf("it names more than %d paths: claim folders instead", MaxPatterns)
+var tooMany = fmt.Sprintf("it expands to more than %d paths. Claim folders instead", MaxPatterns)
 
 var (
 	backslashes = lazy.Regexp(`\\+`)

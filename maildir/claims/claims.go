@@ -189,7 +189,7 @@ func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 		return err
 	case err != nil:
 		return &refusal.Error{
-			What: refusal.Conflict("The claim file {=other} is in the way and cannot be read ({why}): remove that " +
+			What: refusal.Conflict("The existing claim file {=other} cannot be read ({why}). Remove that " +
 				"file."),
 			Other: c.Path,
 			Why:   tree.PlainFileError(err),

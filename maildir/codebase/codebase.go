@@ -104,8 +104,8 @@ func (c *Codebase) NoteBelow(key string) *refusal.Error {
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.Note("{field} {name} is inside the code base {=other}, so the call applies to that code base's project. In claims, " +
-			"a relative path is relative to {name}; answers show it relative to {=other}."),
+		What: refusal.Note("{field} {name} is inside the code base {=other}, so the call applies to that code base's project. In " +
+			"claims, relative paths are relative to {name}; responses show them relative to {=other}."),
 		Field: refusal.Project,
 		Name:  filepath.Clean(storedir.PlainKey(key)),
 		Other: top,
@@ -163,14 +163,14 @@ func (c *Codebase) Relatives() (fork, moved string) {
 func (c *Codebase) Visited(ctx context.Context, key string) {
 	log := c.all.store.Log
 	if err := c.recordRepository(context.WithoutCancel(ctx)); err != nil {
-		log.Warn("the repository of a project could not be recorded", "project", c.mail.Slug, "error", err)
+		log.Warn("cannot record a project's repository", "project", c.mail.Slug, "error", err)
 	}
 	dir := storedir.PlainKey(key)
 	if !filepath.IsAbs(dir) || dir == c.mail.HumanKey() {
 		return
 	}
 	if err := c.recordWorktree(dir); err != nil {
-		log.Warn("a worktree could not be recorded", "project", c.mail.Slug, "folder", dir, "error", err)
+		log.Warn("cannot record a worktree", "project", c.mail.Slug, "folder", dir, "error", err)
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *Codebase) recordWorktree(dir string) error {
 		return err
 	}
 	if err := c.all.store.Folders.Change(func(m *folders.Map) (*folders.Map, error) { return m.With(line), nil }); err != nil {
-		return fmt.Errorf("write the map of folders: %w", err)
+		return fmt.Errorf("cannot write the map of folders: %w", err)
 	}
 	return nil
 }

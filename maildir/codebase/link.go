@@ -74,7 +74,7 @@ func (s *Codebases) Unlink(dir string) (folder string, err error) {
 		return next, nil
 	})
 	if err != nil {
-		return "", refusal.Disk(fmt.Errorf("write the map of folders: %w", err))
+		return "", refusal.Disk(fmt.Errorf("cannot write the map of folders: %w", err))
 	}
 	s.projects.Moved(nil)
 	if removed {
@@ -106,7 +106,7 @@ func (s *Codebases) linkable(dir string) (string, error) {
 	}
 	wide, err := s.store.Scope.IsTooWide(folder)
 	if err != nil {
-		return "", refusal.Disk(fmt.Errorf("compare a folder with the home folder: %w", err))
+		return "", refusal.Disk(fmt.Errorf("cannot compare a folder with the home folder: %w", err))
 	}
 	if wide {
 		return "", &refusal.Error{What: refusal.Invalid("{name} is not a code base: link a folder below it."), Name: folder}
@@ -178,12 +178,12 @@ func (s *Codebases) move(ctx context.Context, c *core.Mail, folder string) error
 	former := c.HumanKey()
 	shared, err := storedir.LoadShared(s.store.Root, c.Slug)
 	if err != nil {
-		return refusal.Disk(fmt.Errorf("read how the project is shared: %w", err))
+		return refusal.Disk(fmt.Errorf("cannot read the project's sync settings: %w", err))
 	}
 	if shared.On || shared.Key != "" {
 		shared.Key = folder
 		if err := storedir.SaveShared(filepath.Dir(storedir.Repo(s.store.Root, c.Slug)), shared); err != nil {
-			return refusal.Disk(fmt.Errorf("write how the project is shared: %w", err))
+			return refusal.Disk(fmt.Errorf("cannot write the project's sync settings: %w", err))
 		}
 	} else if err := rename(ctx, c, folder); err != nil {
 		return err
@@ -202,7 +202,7 @@ func rename(ctx context.Context, c *core.Mail, folder string) error {
 		}
 		data, err := format.WithHumanKey(old, folder)
 		if err != nil {
-			return fmt.Errorf("change the folder in %s: %w", format.ProjectFile, err)
+			return fmt.Errorf("cannot change the folder in %s: %w", format.ProjectFile, err)
 		}
 		return g.Replace(tx, format.ProjectFile, data)
 	}
@@ -213,7 +213,7 @@ func (s *Codebases) write(l folders.Line) error {
 	err := s.store.Folders.Change(func(m *folders.Map) (*folders.Map, error) { return m.With(l), nil })
 	s.projects.Moved(nil)
 	if err != nil {
-		return refusal.Disk(fmt.Errorf("write the map of folders: %w", err))
+		return refusal.Disk(fmt.Errorf("cannot write the map of folders: %w", err))
 	}
 	return nil
 }

@@ -50,11 +50,11 @@ func (s *Codebases) Of(c *core.Mail) *Codebase { return &Codebase{all: s, mail: 
 func Top(dir string) (string, error) {
 	real, err := repo.WithoutLinks(filepath.Clean(dir))
 	if err != nil {
-		return "", refusal.Disk(fmt.Errorf("follow the links in a path: %w", err))
+		return "", refusal.Disk(fmt.Errorf("cannot follow the links in a path: %w", err))
 	}
 	top, err := repo.WorkTree(real)
 	if err != nil {
-		return "", refusal.Disk(fmt.Errorf("find the top of a working tree: %w", err))
+		return "", refusal.Disk(fmt.Errorf("cannot find the top of a working tree: %w", err))
 	}
 	if top == "" {
 		return real, nil
@@ -87,7 +87,7 @@ func (s *Codebases) Refuse(path string) error {
 	real, err := repo.WithoutLinks(path)
 	root, rerr := repo.WithoutLinks(s.store.Root)
 	if err = errors.Join(err, rerr); err != nil {
-		return refusal.Disk(fmt.Errorf("follow the links in a path: %w", err))
+		return refusal.Disk(fmt.Errorf("cannot follow the links in a path: %w", err))
 	}
 	for _, at := range []string{path, real} {
 		for _, dir := range []string{"/proc", "/sys", "/dev", s.store.Root, root} {
@@ -125,7 +125,7 @@ func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug str
 func (s *Codebases) related(ctx context.Context, path, top string) (found folders.Found, err error) {
 	names, err := s.store.ProjectNames()
 	if err != nil {
-		return found, refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+		return found, refusal.Disk(fmt.Errorf("cannot look for other clones: %w", err))
 	}
 	slices.SortStableFunc(names, func(a, b storedir.ProjectName) int { return a.Created.Compare(b.Created) })
 	var projects []folders.Project
@@ -135,7 +135,7 @@ func (s *Codebases) related(ctx context.Context, path, top string) (found folder
 		}
 	}
 	if found, err = s.finder().Find(ctx, path, top, projects); err != nil {
-		return found, refusal.Disk(fmt.Errorf("look for other clones: %w", err))
+		return found, refusal.Disk(fmt.Errorf("cannot look for other clones: %w", err))
 	}
 	return found, nil
 }

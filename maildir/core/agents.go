@@ -126,7 +126,7 @@ func (c *Mail) writeSeen() {
 	c.mu.Unlock()
 	for name, last := range unwritten {
 		if err := c.Tree.Touch(format.SeenDir+"/"+name, last); err != nil && !errors.Is(err, fs.ErrPermission) {
-			c.Store.Log.Debug("an agent's last activity could not be recorded", "project", c.Slug, "agent", name, "error", err)
+			c.Store.Log.Debug("failed to record an agent's last activity", "project", c.Slug, "agent", name, "error", err)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (c *Mail) NeedThisMachine(ctx context.Context, agent string) error {
 	}
 	e := &refusal.Error{
 		What: refusal.Conflict("Agent {other} belongs to machine {why}, and programs on this machine cannot act as that " +
-			"agent: use an agent on this machine. If that machine is gone for good, set \"machine\" to {name} in the " +
+			"agent: use an agent on this machine. If that machine is permanently gone, set \"machine\" to {name} in the " +
 			"agent's profile.json: the agent then belongs to this machine."),
 		Name:  c.Store.Machine(),
 		Other: agent,

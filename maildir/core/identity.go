@@ -81,7 +81,7 @@ func (s *Store) readIdentity(slug string, t *tree.Tree, log *slog.Logger) (*iden
 	if shared.On && shared.Key == "" && is.own != "" {
 		shared.Key = is.own
 		if err := storedir.SaveShared(filepath.Dir(storedir.Repo(s.Root, slug)), shared); err != nil {
-			log.Warn("the project's path could not be written to shared.json", "error", err)
+			log.Warn("cannot write the project's path to shared.json", "error", err)
 		}
 	}
 	is.key = cmp.Or(shared.Key, is.own)

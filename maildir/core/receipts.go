@@ -158,7 +158,7 @@ func (c *Mail) ItemOf(m *format.Message, to string) *outgoing.Item {
 	}
 	i, err := c.Outgoing().Get(outgoing.ID(m.ID, to))
 	if err != nil {
-		c.Store.Log.Warn("the delivery status of a message cannot be read", "project", c.Slug, "id", m.ID, "error", err)
+		c.Store.Log.Warn("cannot read a message's delivery status", "project", c.Slug, "id", m.ID, "error", err)
 	}
 	return i
 }

@@ -137,7 +137,7 @@ func (c *Carrier) carryAll(ctx context.Context, from *core.Mail, id string, to [
 	all.Wait()
 	for n, slug := range to {
 		if errs[n] != nil {
-			c.store.Log.Debug("a message is waiting for another project", "project", from.Slug, "to", slug, "id", id, "error", errs[n])
+			c.store.Log.Debug("a message to another project is still queued", "project", from.Slug, "to", slug, "id", id, "error", errs[n])
 			queued = append(queued, slug)
 		}
 	}

@@ -29,7 +29,7 @@ func messageFact(id string) string { return "message " + id }
 func (c *Carrier) deliver(ctx context.Context, from, to *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
-		return fmt.Errorf("read message %s for project %s: %w", i.Message, i.To, err)
+		return fmt.Errorf("cannot read message %s for project %s: %w", i.Message, i.To, err)
 	}
 	m.Project, m.BCC = to.Name(), i.BCC
 	files, err := attachments(from, to, m)
@@ -110,7 +110,7 @@ func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, go
 func (c *Carrier) withdraw(ctx context.Context, to *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
-		return fmt.Errorf("read message %s for project %s: %w", i.Message, i.To, err)
+		return fmt.Errorf("cannot read message %s for project %s: %w", i.Message, i.To, err)
 	}
 	tx := &writer.Tx{
 		Op:    writer.Op{Verb: history.VerbDelete, ID: m.ID, Summary: core.SummaryOf(m)},
@@ -156,8 +156,8 @@ func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.Mes
 		InReplyTo: row.ID,
 		BCC:       readers,
 		Subject:   withdrawn + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no longer exists. Do not "+
-			"rely on what it says.\n", row.From, row.ID, format.Printable(row.Subject)),
+		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no longer exists. "+
+			"Do not rely on its content.\n", row.From, row.ID, format.Printable(row.Subject)),
 	})
 	tx.ID, tx.Summary = op.ID, op.Summary
 	return err
@@ -212,7 +212,7 @@ func (c *Carrier) planRestored(g *writer.Group, tx *writer.Tx, to *core.Mail, m 
 func (c *Carrier) tellGone(ctx context.Context, from *core.Mail, i *Item) error {
 	m, err := format.ParseMessage(i.Message, []byte(i.File))
 	if err != nil {
-		return fmt.Errorf("read message %s for project %s: %w", i.Message, i.To, err)
+		return fmt.Errorf("cannot read message %s for project %s: %w", i.Message, i.To, err)
 	}
 	m.BCC = i.BCC
 	names := slices.DeleteFunc(m.Recipients(), func(name string) bool { return !core.IsAgent(name) })
@@ -221,7 +221,7 @@ func (c *Carrier) tellGone(ctx context.Context, from *core.Mail, i *Item) error 
 
 // tellLeft notifies the sender that some recipients of a message are no longer agents of the other project.
 func (c *Carrier) tellLeft(ctx context.Context, from *core.Mail, i *Item, m *format.Message, gone []string) error {
-	return c.notify(ctx, from, i, m, gone, "They are no longer agents of the project "+i.To+".")
+	return c.notify(ctx, from, i, m, gone, "The recipients are no longer agents of the project "+i.To+".")
 }
 
 // notify sends a Postmaster notice to the sender of a message that did not reach recipients in another project. Other
@@ -242,8 +242,8 @@ func (c *Carrier) notify(ctx context.Context, from *core.Mail, i *Item, m *forma
 		To:      sender,
 		About:   "undelivered " + i.Message + " " + i.To,
 		Subject: "Not delivered: " + format.Cut(m.Subject, 900),
-		Body: fmt.Sprintf("This is about your message %s (%s).\n\nIt was not delivered to these recipients, and the server will not "+
-			"try again:\n\n%s\n%s\n", i.Message, format.Printable(m.Subject), &lines, why),
+		Body: fmt.Sprintf("Delivery report for your message %s (%s).\n\nThe message was not delivered to these recipients, and "+
+			"the server will not try again:\n\n%s\n%s\n", i.Message, format.Printable(m.Subject), &lines, why),
 		Thread:    cmp.Or(m.ThreadID, m.ID),
 		Answers:   m.ID,
 		Boundless: true,

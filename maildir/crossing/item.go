@@ -66,7 +66,7 @@ func (f *folder) saveItem(i *Item) error {
 		err = tree.WriteFile(f.fileOf(i.Message, i.To), data)
 	}
 	if err != nil {
-		return fmt.Errorf("queue message %s for project %s: %w", i.Message, i.To, err)
+		return fmt.Errorf("cannot queue message %s for project %s: %w", i.Message, i.To, err)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (c *Carrier) Keep() (done func()) {
 		}
 		for path := range c.kept {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				c.store.Log.Warn("the queue file of a delivered message cannot be removed", "file", path, "error", err)
+				c.store.Log.Warn("cannot remove a delivered message's queue file", "file", path, "error", err)
 			}
 		}
 		clear(c.kept)

@@ -21,7 +21,7 @@ const (
 func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {
-			c.store.Log.Warn("leftover files of messages to other projects cannot be removed", "project", from.Slug, "error", err)
+			c.store.Log.Warn("cannot remove leftover files of messages to other projects", "project", from.Slug, "error", err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 		f := c.itemsOf(from.Slug)
 		names, err := f.listItems()
 		if err != nil {
-			c.store.Log.Warn("mail to other projects cannot be read", "project", from.Slug, "error", err)
+			c.store.Log.Warn("cannot read mail queued for other projects", "project", from.Slug, "error", err)
 			left++
 		}
 		for _, file := range names {
@@ -65,7 +65,7 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 			}
 			to, err := c.retry(ctx, from, f, file, unavailable)
 			if err != nil {
-				c.store.Log.Debug("a message is waiting for another project", "project", from.Slug, "file", file, "error", err)
+				c.store.Log.Debug("a message to another project is still queued", "project", from.Slug, "file", file, "error", err)
 				left++
 			}
 			if errors.Is(err, refusal.ErrUnavailable) {
@@ -97,4 +97,4 @@ func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file st
 }
 
 // errLater means that the current round skips the item.
-var errLater = errors.New("the server tries it later")
+var errLater = errors.New("the server will try again later")

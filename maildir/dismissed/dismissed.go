@@ -23,7 +23,7 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 	case tree.FaultGone, tree.FaultFile:
 		return nil, nil
 	case tree.FaultMachine:
-		return nil, fmt.Errorf("read the dismissals of %s: %w", agent, err)
+		return nil, fmt.Errorf("cannot read the dismissals of %s: %w", agent, err)
 	}
 	var k Keys
 	if json.Unmarshal(data, &k) != nil {
@@ -37,13 +37,13 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
-		return fmt.Errorf("save the dismissals of %s: more than %d bytes of keys", agent, format.MaxSmall)
+		return fmt.Errorf("cannot save the dismissals of %s: more than %d bytes of keys", agent, format.MaxSmall)
 	}
 	if err == nil {
 		err = t.WriteRun(file(agent), data)
 	}
 	if err != nil {
-		return fmt.Errorf("save the dismissals of %s: %w", agent, err)
+		return fmt.Errorf("cannot save the dismissals of %s: %w", agent, err)
 	}
 	return nil
 }

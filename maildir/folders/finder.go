@@ -44,7 +44,7 @@ type Finder struct {
 func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
 	known, err := f.File.Load()
 	if err != nil {
-		return found, fmt.Errorf("read the map of folders: %w", err)
+		return found, fmt.Errorf("cannot read the map of folders: %w", err)
 	}
 	s := f.search(known)
 	own, err := s.identify(ctx, top)
@@ -82,7 +82,7 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 func (f *Finder) Note(ctx context.Context, p Project) error {
 	known, err := f.File.Load()
 	if err != nil {
-		return fmt.Errorf("read the map of folders: %w", err)
+		return fmt.Errorf("cannot read the map of folders: %w", err)
 	}
 	s := f.search(known)
 	if _, _, err := s.repositoryOf(ctx, p); err != nil {
@@ -103,7 +103,7 @@ func (f *Finder) write(read []Repository, l Line) error {
 		return m, nil
 	})
 	if err != nil {
-		return fmt.Errorf("write the map of folders: %w", err)
+		return fmt.Errorf("cannot write the map of folders: %w", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func Amend(m *Message, text []byte) error {
 	case o.err != nil:
 		return o.err
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is not a valid importance: write low, normal, high or urgent")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
 		return o.bad("subject", "the subject is not a single line of at most 998 bytes: shorten it, and remove "+
 			"control characters")

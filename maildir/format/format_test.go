@@ -109,7 +109,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bad door", replace(`"cc": []`, `"cc": [], "door": "window"`), "not one of http"},
 		{"long subject", replace(`"subject": "`, `"subject": "`+strings.Repeat("x", MaxSubject)), "the subject is 1021 bytes long, over the limit of 998"},
 		{"bad time", replace("2025-10-23T15", "2025-13-23T15"), "not a time"},
-		{"bad importance", replace(`"high"`, `"huge"`), "not one of low"},
+		{"bad importance", replace(`"high"`, `"huge"`), "not a valid importance"},
 		{"utf8", replace("BlueLake", "Blue\xffLake"), "UTF-8"},
 		{"deep", replace(`"cc": []`, `"cc": [], "x": `+strings.Repeat("[", 5000)+strings.Repeat("]", 5000)), "nested more than 32 levels deep"},
 		{"big header", replace(`"cc": []`, `"cc": [], "x": "`+strings.Repeat("a", MaxHeader)+`"`), "the header is over"},

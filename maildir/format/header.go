@@ -167,7 +167,7 @@ func (o *object) value(key string) json.RawMessage {
 		return nil
 	}
 	if string(m.val) == "null" {
-		o.err = o.bad(key, Quote(key)+" is null: leave it out, or write a value")
+		o.err = o.bad(key, Quote(key)+" is null: omit it, or write a value")
 		return nil
 	}
 	return m.val

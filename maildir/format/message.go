@@ -223,7 +223,7 @@ func (m *Message) check(id string, o *object) error {
 	case m.Created.IsZero():
 		return o.bad("created", `"created" is missing: write a time such as 2025-10-23T15:22:14Z`)
 	case !ValidImportance(m.Importance):
-		return o.bad("importance", Quote(m.Importance)+" is not one of low, normal, high, urgent: write one of them")
+		return o.bad("importance", Quote(m.Importance)+" is not a valid importance: write low, normal, high or urgent")
 	case len(m.Subject) > MaxSubject:
 		return o.bad("subject", fmt.Sprintf("the subject is %d bytes long, over the limit of %d: put the rest into the body",
 			len(m.Subject), MaxSubject))
@@ -256,13 +256,13 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("message_id", fmt.Sprintf("%s is not a Message-ID: write it without < and >, on one line "+
 			"without spaces, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or leave it "+
-			"out")
+		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or omit "+
+			"it")
 	case m.Auth != "" && !validAuth(m.Auth):
-		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: leave it out, because only "+
+		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: remove the key, because only "+
 			"the server sets it")
 	case m.Door != "" && !slices.Contains(doors, m.Door):
-		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": leave it out, because only the "+
+		return o.bad("door", Quote(m.Door)+" is not one of "+strings.Join(doors, ", ")+": remove the key, because only the "+
 			"server sets it")
 	}
 	return nil

@@ -70,8 +70,8 @@ const (
 func ParseStatus(data []byte) (string, error) {
 	s := strings.TrimSpace(string(data))
 	if s != Ready && s != Work && s != Offline {
-		return "", &tree.FormatError{Line: 1, Reason: Quote(s) + " is not one of ready, work, offline: write one " +
-			"of them"}
+		return "", &tree.FormatError{Line: 1, Reason: Quote(s) + " is not a valid status: write ready, " +
+			"work or offline"}
 	}
 	return s, nil
 }

@@ -94,7 +94,7 @@ func ProjectFormat(data []byte) (int, error) {
 	}
 	n := 0
 	if o.decode(formatKey, &n); o.err == nil && n < 1 {
-		o.err = o.bad(formatKey, Quote(formatKey)+" must be a positive whole number: write one, or leave it out")
+		o.err = o.bad(formatKey, Quote(formatKey)+" must be a positive whole number: write one, or omit it")
 	}
 	if o.err != nil {
 		return 0, o.err

@@ -30,8 +30,8 @@ type Unsent struct {
 
 // NotYetSent is the reason in the problem for a valid outbox file. The server is about to send such a file, or has
 // refused to send it.
-const NotYetSent = "the file has not been sent yet: if it cannot be sent, a message from " + Postmaster + " in the " +
-	"agent's inbox says why"
+const NotYetSent = "the file has not been sent yet. If it cannot be sent, a message from " + Postmaster + " in the " +
+	"agent's inbox explains why"
 
 // ParseUnsent parses the file of an unsent message, whose header is JSON, plain (see plain.go), YAML or TOML. It does
 // not check whether the message could be sent. The error is a *tree.FormatError.

@@ -161,8 +161,8 @@ func (l *Log) commit(ctx context.Context, b batch) (err error) {
 			return err
 		}
 	}
-	return &hold{mode: "waiting", cause: err, reason: "The mail branch keeps moving while the server tries to " +
-		"commit. The server tries again."}
+	return &hold{mode: "waiting", cause: err, reason: "The mail branch keeps moving while the server " +
+		"tries to commit. The server will retry."}
 }
 
 // attempt builds the commits on top of the current HEAD, builds the index for them, and publishes the commits and the
@@ -287,7 +287,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.putBack(plan)
 	if p.commit == p.at.commit {
 		l.settle(state{p.next, p.commit}, keepTime/3)
-		l.cfg.Log.Info("the Git index was updated to match the branch", "removed", l.embedded)
+		l.cfg.Log.Info("updated the Git index to match the branch", "removed", l.embedded)
 		return
 	}
 	l.mem.grown(plan.differing())

@@ -22,13 +22,13 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 			return false
 		case err == nil:
 			if len(found) > 0 {
-				l.cfg.Log.Info("uncommitted changes were found and will be committed", "paths", len(found))
+				l.cfg.Log.Info("found uncommitted changes; committing them", "paths", len(found))
 			}
 			l.RecordEdits(found)
 			return true
 		case failures == 0 && !errors.Is(err, errLater):
 			_, reason := modeOf(err)
-			l.cfg.Log.Info("the search for edits made while the server was stopped is postponed", "reason", reason)
+			l.cfg.Log.Info("postponed the search for edits made while the server was stopped", "reason", reason)
 		}
 		if clock.Sleep(ctx, min(shortestRetry<<min(failures, 10), longestRetry)) != nil {
 			return false

@@ -115,12 +115,12 @@ func (r *repository) sharedBranch(program string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", errors.New("that repository is empty: first turn on sync on a machine that has the " +
-			"mail")
+		return "", errors.New("that repository is empty: first enable sync on a machine that " +
+			"has the mail")
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("that repository has %d branches, and none of them is named main", len(found))
+	return "", fmt.Errorf("that repository has %d branches, but none of them is named main", len(found))
 }
 
 // takeFiles writes files from a commit to the work tree: the files that machines synchronize, and the .gitignore and

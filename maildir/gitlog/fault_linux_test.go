@@ -27,7 +27,7 @@ func TestFault(t *testing.T) {
 				t.Error("the edit was committed")
 			}
 			if name != ".git/index" { // the server does not follow a link in place of the index
-				tr.state("waiting", "the server tries again")
+				tr.state("waiting", "the server will retry")
 			}
 			back()
 			tr.equal("HEAD", tr.git("rev-parse", "HEAD"), head)

@@ -177,8 +177,8 @@ func (r *repository) busy() error {
 			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: a commit "+
 				"was added to the branch while the rebase was starting, and --abort would remove it", branch)
 		}
-		return waiting("The mail repository is in the middle of %s. New mail is safe, but is not committed until "+
-			"that ends. Finish it with %s.", s.what, s.do)
+		return waiting("The mail repository is in the middle of %s. Finish it with %s. New mail is safe, "+
+			"but is not committed until then.", s.what, s.do)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func unread(said string) error {
 	}
 	for line := range strings.Lines(said) {
 		if !known(line) {
-			return errors.New("Git could not read everything: " + oneLine(line, 200))
+			return errors.New("Git could not read all files: " + oneLine(line, 200))
 		}
 	}
 	return nil

@@ -26,16 +26,16 @@ func (l *Log) progress(paths int) {
 	switch {
 	case im.began.IsZero() && left >= history.ImportFrom:
 		*im = importing{began: time.Now()}
-		l.cfg.Log.Info("many files were changed; importing them", "paths", left)
+		l.cfg.Log.Info("many files have changed; importing them", "paths", left)
 	case im.began.IsZero() || paths == 0:
 	default:
 		im.done += paths
 		im.commits++
 		if left >= history.ImportFrom || left > 0 && paths >= mostEdits { // the import continues
-			l.cfg.Log.Info("edits are being imported", "committed", im.done, "left", left)
+			l.cfg.Log.Info("importing edits", "committed", im.done, "left", left)
 			break
 		}
-		l.cfg.Log.Info("the import has been committed", "paths", im.done, "commits", im.commits,
+		l.cfg.Log.Info("import committed", "paths", im.done, "commits", im.commits,
 			"took", time.Since(im.began).Round(time.Millisecond))
 		*im = importing{}
 	}

@@ -59,8 +59,8 @@ func TestImport(t *testing.T) {
 		t.Errorf("%d commits", made)
 	}
 	for _, line := range []string{
-		`msg="many files were changed; importing them" paths=6000`,
-		`msg="edits are being imported" committed=5000 left=1000`, `msg="the import has been committed" paths=6000 commits=2`,
+		`msg="many files have changed; importing them" paths=6000`,
+		`msg="importing edits" committed=5000 left=1000`, `msg="import committed" paths=6000 commits=2`,
 	} {
 		if !strings.Contains(said.String(), line) {
 			t.Errorf("the log lacks %s:\n%s", line, said)

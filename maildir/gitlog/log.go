@@ -295,7 +295,7 @@ func (l *Log) Run(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		l.cfg.Log.Warn("not everything could be committed before the server stopped", "pending", l.State().Pending, "error", err)
+		l.cfg.Log.Warn("failed to commit all changes before the server stopped", "pending", l.State().Pending, "error", err)
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (l *Log) commitLast(ctx context.Context) error {
 	}
 	err := l.exclusive(ctx, func() error { return l.commitRecorded(ctx) })
 	if err == nil {
-		l.cfg.Log.Info("the import is not finished; the next start continues it", "left", l.State().Import.Left)
+		l.cfg.Log.Info("the import is not finished; it will continue at the next start", "left", l.State().Import.Left)
 	}
 	return unavailable(err)
 }
@@ -460,7 +460,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The server left a file unchanged because it cannot be committed: %s %s.",
+		return waiting("The server left a file unchanged because it cannot commit the file: %s %s.",
 			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
 	}))
 }

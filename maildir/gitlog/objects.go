@@ -67,7 +67,7 @@ func (g *gitProgram) read(kind, name string) ([]byte, error) {
 		_ = g.objects.close()
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s %s: %w", kind, name, err)
+		err = fmt.Errorf("cannot read %s %s: %w", kind, name, err)
 	}
 	return data, err
 }

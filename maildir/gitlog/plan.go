@@ -111,7 +111,7 @@ func (p *plan) load(log *slog.Logger) error {
 			return err
 		}
 		if c.skipped != "" && c.old.Mode == 0 && log != nil {
-			log.Debug("file left out of the history", "path", c.path, "reason", c.skipped)
+			log.Debug("file excluded from the history", "path", c.path, "reason", c.skipped)
 		}
 	}
 	return nil

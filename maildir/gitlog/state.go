@@ -57,8 +57,8 @@ func modeOf(err error) (mode, reason string) {
 	if h := holdOf(err); h != nil {
 		return h.mode, h.reason
 	}
-	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe, and the " +
-		"server tries again."
+	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe, " +
+		"and the server will retry."
 }
 
 // unavailable converts an error to a refusal that wraps refusal.ErrUnavailable.

@@ -17,7 +17,7 @@ func (l *Log) Still(ctx context.Context, fn func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, longestStill)
 	defer cancel()
 	if err := l.Flush(ctx); err != nil && ctx.Err() == nil {
-		l.cfg.Log.Debug("the history is copied without the newest operations, which are in the journal", "error", err)
+		l.cfg.Log.Debug("copying the history without the newest operations; the journal contains them", "error", err)
 	}
 	return unavailable(l.exclusive(ctx, fn))
 }

@@ -90,7 +90,7 @@ func (l *Log) tidy(ctx context.Context) {
 	l.mu.Lock()
 	l.unpacked.size, l.unpacked.notYet = max(l.unpacked.size, l.cfg.Piled), time.Now().Add(tidyRetry)
 	l.mu.Unlock()
-	l.cfg.Log.Info("repacking the mail repository was postponed", "reason", oneLine(err.Error(), 500))
+	l.cfg.Log.Info("postponed repacking the mail repository", "reason", oneLine(err.Error(), 500))
 }
 
 // repack repacks the repository if necessary. If it returns an error, the caller must try again later.
@@ -112,7 +112,7 @@ func (l *Log) repack(ctx context.Context) error {
 		return err
 	}
 	after, err := repo.sweep()
-	l.cfg.Log.Info("the mail repository was repacked", "loose", before.loose, "packs", before.packs,
+	l.cfg.Log.Info("repacked the mail repository", "loose", before.loose, "packs", before.packs,
 		"packs now", after.packs, "took", time.Since(start).Round(time.Millisecond))
 	return err
 }

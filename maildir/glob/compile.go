@@ -21,7 +21,7 @@ var (
 	errLong     = errors.New("it is longer than 1024 bytes")
 	errText     = errors.New("it is not valid UTF-8")
 	errControl  = errors.New("it contains control characters")
-	errAbsolute = errors.New("it is absolute: write it relative to the code repository's root")
+	errAbsolute = errors.New("it is absolute. Write the path relative to the code repository's root")
 	errLeaves   = errors.New("it points outside the repository")
 	errBrace    = errors.New("a { has no }")
 	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")

@@ -92,7 +92,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 			Origin:  origin,
 			Subject: hold.Sentence(&held.Hold, "you"),
 			Body: fmt.Sprintf("%s\n\nDo not change this project's files until %s. Until then, your edits and commits here are "+
-				"refused. %s or another user can end the hold earlier. You get a message when it ends.\n",
+				"refused. %s or another user can end the hold earlier. You will get a message when the hold ends.\n",
 				cmp.Or(r.Reason, "No reason was given."), held.Until.UTC().Format("2006-01-02 15:04 MST"), by),
 		})
 		tx.Summary = held.Sentence()
@@ -160,7 +160,7 @@ func (hs *Holds) planMessage(g *writer.Group, tx *writer.Tx, held *Held, m *form
 func (hs *Holds) List(ctx context.Context) ([]Held, error) {
 	rows, err := hs.mail.Store.Index.Held(ctx, hs.mail.Slug)
 	if err != nil {
-		return nil, fmt.Errorf("list holds: %w", err)
+		return nil, fmt.Errorf("cannot list holds: %w", err)
 	}
 	all := []Held{}
 	for i := range rows {

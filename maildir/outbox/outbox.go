@@ -136,7 +136,7 @@ func (o *Outbox) schedule(path string, due time.Time) {
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
-		o.mail.Store.Log.Error("files in outboxes are not sent until they are saved again", "project", o.mail.Slug, "error", err)
+		o.mail.Store.Log.Error("cannot list unsent files in outboxes; they are not sent until they are saved again", "project", o.mail.Slug, "error", err)
 	}
 	due := o.pending.in(SettleTime)
 	for _, bad := range problems {
@@ -146,7 +146,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	}
 	told, err := o.pathsTold(ctx)
 	if err != nil && ctx.Err() == nil {
-		o.mail.Store.Log.Error("Postmaster's notices about deleted files stay unread", "project", o.mail.Slug, "error", err)
+		o.mail.Store.Log.Error("cannot read Postmaster's notices; notices about deleted files stay unread", "project", o.mail.Slug, "error", err)
 	}
 	for _, path := range told {
 		o.schedule(path, due)
@@ -237,8 +237,7 @@ func (o *Outbox) handle(ctx context.Context, f pendingFile) {
 	case errors.Is(err, errSavedAnew):
 		o.schedule(f.path, o.pending.in(SettleTime))
 	default:
-		o.mail.Store.Log.Warn("a saved file could not be processed; the server tries "+
-			"again", "project", o.mail.Slug, "path", f.path, "error", err)
+		o.mail.Store.Log.Warn("failed to process a saved file; will retry", "project", o.mail.Slug, "path", f.path, "error", err)
 		o.pending.wait(f.path, st, o.pending.in(trySavedAgain))
 	}
 }
@@ -331,8 +330,8 @@ func (o *Outbox) savedDraft(ctx context.Context, file *saved, data []byte) (*sen
 		}
 	case sent != nil:
 		return nil, &refusal.Error{
-			What: refusal.Conflict("{name} was already sent, and a file with that name is treated as a copy of it: " +
-				"rename the file to send it as a new message."),
+			What: refusal.Conflict("{name} was already sent, and a file with that name is treated as a copy " +
+				"of that message: rename the file to send it as a new message."),
 			Name: place.ID,
 		}
 	case u.From != "" && u.From != place.Agent:

@@ -135,7 +135,7 @@ func (f *Folder) Get(id string) (*Item, error) {
 		case err == nil:
 			return i, nil
 		case errors.Is(err, errForeign):
-			f.Log.Warn("a file in the queue of outgoing mail is ignored", "project", f.Project, "path", file, "error", err)
+			f.Log.Warn("ignoring a file in the outgoing mail queue", "project", f.Project, "path", file, "error", err)
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
 		}

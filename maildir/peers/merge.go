@@ -43,7 +43,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	}
 	ours, theirs, err := sy.raisedBy(ctx, m)
 	if err != nil {
-		return fmt.Errorf("compare the formats of both sides: %w", err)
+		return fmt.Errorf("cannot compare the formats of both sides: %w", err)
 	}
 	later := laterOf(ctx, sy.mail.History, m)
 	changes, stay := merge.Merge(m.Files, func(path string) bool {

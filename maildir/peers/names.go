@@ -26,14 +26,14 @@ import (
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
-		return nil, false, fmt.Errorf("compare the agents on both sides: %w", err)
+		return nil, false, fmt.Errorf("cannot compare the agents on both sides: %w", err)
 	}
 	named = map[string]bool{}
 	for i := range pairs {
 		switch p := &pairs[i]; {
 		case p.Lost && p.Ours.Machine == sy.mail.Store.Machine():
 			if err := sy.rename(ctx, m, p); err != nil {
-				return nil, false, fmt.Errorf("rename agent %s to %s: %w", p.Name, p.To, err)
+				return nil, false, fmt.Errorf("cannot rename agent %s to %s: %w", p.Name, p.To, err)
 			}
 			renamed = true
 		case p.Lost:
@@ -254,7 +254,7 @@ func (sy *Sync) planRenamed(g *writer.Group, tx *writer.Tx, p *namesake.Pair) er
 	first, second := sy.mail.MachineName(p.First().Machine), sy.mail.MachineName(p.Second().Machine)
 	err = sy.mail.PlanNotice(g, tx, &format.Message{
 		To:      []string{p.Name, p.To},
-		Subject: fmt.Sprintf("Two agents were called %s: the one on %s is now %s", p.Name, second, p.To),
+		Subject: fmt.Sprintf("Two agents were called %s: the agent on %s is now %s", p.Name, second, p.To),
 		Body: fmt.Sprintf("The machines %s and %s had each created an agent %s before they first synchronized "+
 			"their mail. The agent on %s keeps the name. The agent on %s is now called %s, and keeps its mail and "+
 			"its claims.\n\nEarlier messages still show the old name: check which of the two agents is meant, and "+

@@ -37,14 +37,14 @@ func (sy *Sync) planClaims(ctx context.Context, ask *claim.Request) (*claimRound
 	}}
 	var err error
 	if r.remote, r.base, err = sy.mail.History.SharedClaims(ctx); err != nil {
-		return nil, fmt.Errorf("read the list of claims: %w", err)
+		return nil, fmt.Errorf("cannot read the list of claims: %w", err)
 	}
 	r.knows.Reset = r.remote.Files[format.ClaimsAbout] != r.base.Files[format.ClaimsAbout]
 	if r.knows.Files, err = sy.claims.List(ctx, true); err != nil {
 		return nil, err
 	}
 	if err := r.readEntries(ctx); err != nil {
-		return nil, fmt.Errorf("read the list of claims: %w", err)
+		return nil, fmt.Errorf("cannot read the list of claims: %w", err)
 	}
 	if err := r.readRemoved(); err != nil {
 		return nil, err
@@ -169,12 +169,12 @@ func (r *claimRound) push(ctx context.Context) error {
 	if about := r.remote.Files[format.ClaimsAbout]; about != "" {
 		files[format.ClaimsAbout] = about
 	} else {
-		fresh[format.ClaimsAbout] = []byte("The claims of all machines that share this mail, list " + crand.Text() + ".\n")
+		fresh[format.ClaimsAbout] = []byte("The claims of all machines that share this mail. List id: " + crand.Text() + ".\n")
 	}
 	if len(fresh) > 0 || !maps.Equal(files, r.remote.Files) {
 		next, err := r.sync.mail.History.WriteClaims(ctx, files, fresh)
 		if err != nil {
-			return fmt.Errorf("write the list of claims: %w", err)
+			return fmt.Errorf("cannot write the list of claims: %w", err)
 		}
 		if next.Name != r.remote.Name {
 			if err := r.sync.mail.History.PushClaims(ctx, r.remote.Name, next.Name); err != nil {
@@ -296,8 +296,8 @@ func (r *claimRound) tellEnded(ctx context.Context, f claim.Row) error {
 	why := "It was released on another machine, or the shared list of claims was reset. Claim the paths again " +
 		"before you continue."
 	if held, lost := r.next.Lost[f.Path]; lost {
-		why = fmt.Sprintf("The other machines did not know about your claim, and %s has claimed %s on one of them: ask %s about "+
-			"your changes.", held.Agent,
+		why = fmt.Sprintf("The other machines did not know about your claim, and on one of them %s has claimed %s. Ask "+
+			"%s about your changes.", held.Agent,
 			format.Printable(held.Pattern), held.Agent)
 	}
 	return r.sync.claims.NotifyLost(ctx, &f, "ended", fmt.Sprintf("Your claim on %s was released. %s", format.Printable(f.Pattern), why))

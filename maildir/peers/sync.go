@@ -326,7 +326,7 @@ func (sy *Sync) PushLast(ctx context.Context) {
 		return cmp.Or(err, merr)
 	})
 	if err != nil {
-		sy.mail.Keeper.Log.Warn("the last changes were not pushed; the server pushes them after its next start", "error", err)
+		sy.mail.Keeper.Log.Warn("failed to push the last changes; the server will push them after its next start", "error", err)
 	}
 }
 
@@ -362,9 +362,9 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 		}
 		switch {
 		case err == nil && was != "":
-			sy.mail.Keeper.Log.Info("the mail is synchronized with other machines again")
+			sy.mail.Keeper.Log.Info("sync with other machines works again")
 		case err != nil && was == "":
-			sy.mail.Keeper.Log.Warn("the mail cannot be synchronized with other machines; the server tries again", "error", err)
+			sy.mail.Keeper.Log.Warn("cannot sync the mail with other machines; will retry", "error", err)
 		}
 	})
 	return err
@@ -385,7 +385,7 @@ func (sy *Sync) sync(ctx context.Context, fetch bool) (err error) {
 			rewritten, err := sy.mail.History.Fetch(ctx)
 			if rewritten {
 				sy.note(func(s *SyncState) { s.Rewritten = sy.mail.Store.Now() })
-				sy.mail.Keeper.Log.Warn("the shared branch was rewritten; the server pushes the missing commits again")
+				sy.mail.Keeper.Log.Warn("the shared branch was rewritten; pushing the missing commits again")
 			}
 			if err != nil {
 				_, _ = sy.compareBranches(ctx) // records how many commits are waiting

@@ -225,15 +225,15 @@ func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoi
 		}
 	}
 	subject := "Possibly not delivered: "
-	body := fmt.Sprintf("This is about your message %s (%s).\n", m.ID, format.Printable(m.Subject))
+	body := fmt.Sprintf("Delivery report for your message %s (%s).\n", m.ID, format.Printable(m.Subject))
 	if failed.Len() > 0 {
 		subject = "Not delivered: "
-		body += "\nIt was not delivered to these recipients, and the server will not try again:\n\n" + failed.String()
+		body += "\nThe message was not delivered to these recipients, and the server will not try again:\n\n" + failed.String()
 	}
 	if unknown.Len() > 0 {
-		body += "\nThe server does not know whether it was delivered to these recipients:\n\n" + unknown.String() +
-			"\nBecause it may have arrived, the server does not send it again on its own. The user who runs the " +
-			"server can send it again.\n"
+		body += "\nThe server does not know whether the message was delivered to these recipients:\n\n" + unknown.String() +
+			"\nBecause the message may have arrived, the server does not send it again on its own. The " +
+			"user who runs the server can send it again.\n"
 	}
 	return p.mail.Notify(ctx, core.Notice{
 		To:        m.From,

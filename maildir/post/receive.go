@@ -119,7 +119,7 @@ func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message
 		if first != nil {
 			had, err := p.mail.Store.Index.Delivery(g.Ctx, p.mail.Slug, mailbox, first.ID, index.WithoutBody, nil)
 			if err != nil {
-				return nil, nil, fmt.Errorf("look up message %s in mailbox %s: %w", first.ID, format.Printable(mailbox), err)
+				return nil, nil, fmt.Errorf("cannot look up message %s in mailbox %s: %w", first.ID, format.Printable(mailbox), err)
 			}
 			if had != nil {
 				continue

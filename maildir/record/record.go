@@ -54,7 +54,7 @@ func DecidedSince(ctx context.Context, projects []*core.Mail, since time.Time) (
 	for _, mail := range projects {
 		found, more, err := decided(ctx, mail, since)
 		if err != nil {
-			return nil, fmt.Errorf("find the decisions in project %s: %w", mail.Slug, err)
+			return nil, fmt.Errorf("cannot find the decisions in project %s: %w", mail.Slug, err)
 		}
 		d.Decisions, d.More = append(d.Decisions, found...), d.More || more
 	}
@@ -130,7 +130,7 @@ func Since(ctx context.Context, projects []*core.Mail, since, now time.Time) (*A
 	for _, mail := range projects {
 		found, err := mail.Store.Index.Asked(ctx, mail.Slug, from, maxAsked)
 		if err != nil {
-			return nil, fmt.Errorf("find the questions in project %s: %w", mail.Slug, err)
+			return nil, fmt.Errorf("cannot find the questions in project %s: %w", mail.Slug, err)
 		}
 		for _, a := range found {
 			if !format.ServerName(a.From) { // skip the server's own messages, because the server does not read answers
@@ -200,7 +200,7 @@ func LastLooked(ctx context.Context, projects []*core.Mail, agent string, now ti
 	for _, mail := range projects {
 		of, err := mail.Store.Index.Acts(ctx, mail.Slug, agent, maxActs)
 		if err != nil {
-			return time.Time{}, fmt.Errorf("find the actions of %s in project %s: %w", agent, mail.Slug, err)
+			return time.Time{}, fmt.Errorf("cannot find the actions of %s in project %s: %w", agent, mail.Slug, err)
 		}
 		acts = append(acts, of...)
 	}

@@ -14,7 +14,7 @@ var phrases = map[string]string{
 	"look anywhere":            "",
 	"answer somebody else":     "",
 	"name one project":         "Specify one of them.",
-	"go on":                    "continue where the previous answer ended",
+	"go on":                    "continue where the previous response ended",
 	"limit of projects":        "the limit for projects",
 	"limit of unread mail":     "the limit for unread mail",
 	"limit of fan-out":         "the limit for one message across all inboxes",

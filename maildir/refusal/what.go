@@ -45,7 +45,7 @@ var (
 
 	// Agents.
 
-	StatusUnknown = Invalid("{field} {name} is not one of ready, work, offline.")
+	StatusUnknown = Invalid("{field} {name} is not valid: use ready, work or offline.")
 
 	// Texts.
 
@@ -53,7 +53,7 @@ var (
 
 	// Messages and threads.
 
-	ImportanceUnknown = Invalid("{field} {name} is not one of low, normal, high, urgent.")
+	ImportanceUnknown = Invalid("{field} {name} is not valid: use low, normal, high or urgent.")
 	UnknownThread     = NotFound("No thread {name} {arg} in project {=other}. {near} {in} {find threads}")
 	NotInInbox        = NotFound("Message {name} {arg} is not in the inbox of {=other}. {list the inbox}")
 	NotInMailbox      = NotFound("Message {name} {arg} is not in the mailbox {other}.")
@@ -109,19 +109,19 @@ var (
 	// Hooks.
 
 	UnknownHook         = NotFound("None of your mailboxes has a hook {name} {arg}.")
-	HookProgramRelative = Invalid("{field} names the program {name}, which is not an absolute path: use an " +
+	HookProgramRelative = Invalid("{field} specifies the program {name}, which is not an absolute path: use an " +
 		"absolute path such as /usr/local/bin/wake.")
-	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: leave it out.")
+	HookTrustMisplaced = Invalid("{field} applies only to the event on_receive: omit it.")
 	HookExists         = Exists("This hook already exists as {name} with a time limit of {count} seconds: delete " +
 		"it first, or give the new hook a name to keep both.")
 
 	// The disk and the server.
 
 	NothingWritten = Unavailable("{why}; nothing was changed. {look closer}, then try again.")
-	WriteUnsure    = Unavailable("{why}, and the server could not undo what it had written: the operation may take " +
-		"effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
-	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), and the answer depends " +
-		"on it. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
+	WriteUnsure    = Unavailable("{why}, and the server could not undo its partial changes. The operation " +
+		"may take effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
+	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), which it needs " +
+		"for this call. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
 	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
 		"and git commit ({committing of edits} is off, so the server does not commit it), then try again.")
 

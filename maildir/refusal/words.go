@@ -128,12 +128,12 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	case "projects below":
 		return listed("Projects below it: ", e.All), true
 	case "all agents":
-		return cmp.Or(listed("Its agents: ", e.All), w.phrase("find agents", e)), true
+		return cmp.Or(listed("This project's agents: ", e.All), w.phrase("find agents", e)), true
 	case "in":
 		if len(e.In) > 1 {
-			return listed("It is in the projects ", e.In), true
+			return listed("There is one in each of the projects ", e.In), true
 		}
-		return listed("It is in project ", e.In), true
+		return listed("There is one in project ", e.In), true
 	case "choices":
 		return strings.Join(e.Near, ", "), true
 	case "cause":

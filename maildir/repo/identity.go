@@ -48,7 +48,7 @@ func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	}
 	out, err := git(ctx, common, "rev-list", "--max-parents=0", "--max-count=100", "HEAD", "--")
 	if err != nil {
-		return nil, fmt.Errorf("list the first commits: %w", err)
+		return nil, fmt.Errorf("cannot list the first commits: %w", err)
 	}
 	if all := strings.Fields(string(out)); len(all) > 0 {
 		return all, nil

@@ -377,7 +377,7 @@ func (b *Book) Write() {
 	for file, s := range unsaved {
 		if s == nil {
 			if err := b.tree.RemoveRun(file); err != nil {
-				b.log.Debug("the file of an old session was not removed", "file", file, "error", err)
+				b.log.Debug("failed to remove an old session's file", "file", file, "error", err)
 			}
 			continue
 		}
@@ -386,8 +386,8 @@ func (b *Book) Write() {
 			err = b.tree.WriteRun(file, data)
 		}
 		if err != nil {
-			b.log.Warn("a session could not be saved: after the next start it may become a different agent and get "+
-				"notices again",
+			b.log.Warn("failed to save a session; after the next start, it may become a different agent "+
+				"and get its notices again",
 				"client", s.Client, "agent", s.Agent, "error", err)
 		}
 	}

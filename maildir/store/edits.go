@@ -84,7 +84,7 @@ func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	}
 	if err != nil {
 		k.alike = e.alike
-		k.Log.Error("edits could not be indexed; the whole tree will be compared later", "error", err)
+		k.Log.Error("failed to index edits; the server will compare the whole tree later", "error", err)
 		k.compareLater()
 	}
 	if err == nil && len(e.level) > 0 {
@@ -255,7 +255,7 @@ func (k *Keeper) compare(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			k.Log.Error("the tree could not be compared; the server tries again", "error", err)
+			k.Log.Error("failed to compare the tree with the index; will retry", "error", err)
 			k.compareLater()
 			for _, done := range waiting {
 				done <- refusal.Disk(err)
@@ -270,7 +270,7 @@ func (k *Keeper) compare(ctx context.Context) {
 		k.askIngest(paths)
 		k.mu.Unlock()
 		if err := k.Mail.Compared(ctx); err != nil && ctx.Err() == nil {
-			k.Log.Warn("holders of invalid claims were not notified", "error", err)
+			k.Log.Warn("failed to notify the holders of invalid claims", "error", err)
 		}
 	}
 }

@@ -127,7 +127,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	var beside sync.WaitGroup
 	beside.Go(func() {
 		if err := k.History.Run(recording); err != nil {
-			k.Log.Error("the server no longer records the history", "error", err)
+			k.Log.Error("the server has stopped recording the history", "error", err)
 		}
 	})
 	beside.Go(func() { k.compare(ctx) })

@@ -48,7 +48,7 @@ func (k *Keeper) noteUnreadable(asked []string, left []tree.Unreadable) {
 	for _, l := range left {
 		u.paths[l.Path] = l.Err
 		if before[l.Path] == nil {
-			k.Log.Warn("a file cannot be read now; the server tries again", "path", l.Path, "error", l.Err)
+			k.Log.Warn("cannot read a file right now; will retry", "path", l.Path, "error", l.Err)
 		}
 	}
 	if u.timer == nil {

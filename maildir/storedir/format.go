@@ -35,7 +35,7 @@ func keepFormat(root string) error {
 		return err
 	}
 	if err := tree.WriteFile(filepath.Join(root, formatFile), []byte(strconv.Itoa(Format)+"\n")); err != nil {
-		return fmt.Errorf("write the format of the store: %w", err)
+		return fmt.Errorf("cannot write the format of the store: %w", err)
 	}
 	return nil
 }

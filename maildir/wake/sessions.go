@@ -143,7 +143,7 @@ func (ss *Sessions) leave(ctx context.Context, agent string) {
 		return
 	}
 	if err := ss.agents.SetPresence(ctx, agent, format.Offline); err != nil {
-		ss.mail.Store.Log.Warn("an agent's presence was not recorded", "project", ss.mail.Slug, "agent", agent, "error", err)
+		ss.mail.Store.Log.Warn("failed to record an agent's presence", "project", ss.mail.Slug, "agent", agent, "error", err)
 	}
 }
 

@@ -148,7 +148,7 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
 	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil {
 		// Mail from other domains is omitted until the file is fixed.
-		ss.mail.Store.Log.Warn("mail from other domains does not wake agents", "error", err)
+		ss.mail.Store.Log.Warn("cannot read the trusted senders; mail from other domains does not wake agents", "error", err)
 	}
 	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)
 	if err != nil {

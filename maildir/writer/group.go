@@ -153,7 +153,7 @@ func (g *Group) stage(tx *Tx) error {
 		}
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
-			err = fmt.Errorf("stage %s: %w", f.Path, err)
+			err = fmt.Errorf("cannot stage %s: %w", f.Path, err)
 			g.undo(tx, err) // no journal record contains the operation yet
 			return err
 		}
@@ -166,7 +166,7 @@ func (g *Group) stage(tx *Tx) error {
 func (g *Group) undo(tx *Tx, err error) error {
 	for _, f := range tx.Writes {
 		if uerr := g.c.Undo(f); uerr != nil {
-			g.w.Log.Error("a failed operation could not be undone", "path", f.Path, "error", uerr)
+			g.w.Log.Error("cannot undo a failed operation", "path", f.Path, "error", uerr)
 			g.w.Owner.Edited(nil, true)
 			g.unsure, err = true, refusal.Unsure(errors.Join(err, uerr))
 		}
@@ -187,11 +187,11 @@ func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
 	if err := w.journal.append(g.record()); err != nil {
-		return fmt.Errorf("write the journal: %w", err)
+		return fmt.Errorf("cannot write the journal: %w", err)
 	}
 	g.step("sync staged")
 	if err := w.Tree.Sync(g.stagedPaths()); err != nil {
-		return fmt.Errorf("make the staged files durable: %w", err)
+		return fmt.Errorf("cannot make the staged files durable: %w", err)
 	}
 	g.publish()
 	if len(g.txs) == 0 {
@@ -201,12 +201,12 @@ func (g *Group) write() error {
 	}
 	g.step("sync renamed")
 	if err := w.Tree.Sync(g.writtenPaths()); err != nil {
-		return fmt.Errorf("make the renamed files durable: %w", err)
+		return fmt.Errorf("cannot make the renamed files durable: %w", err)
 	}
 	found := g.findWritten()
 	g.step("ingest")
 	if err := w.Owner.Ingest(g.Ctx, g.paths(), found); err != nil {
-		w.Log.Error("the index cannot be written", "error", err)
+		w.Log.Error("cannot write the index", "error", err)
 		w.Owner.Edited(nil, true)
 		return err
 	}
@@ -263,7 +263,7 @@ func (g *Group) publishTx(tx *Tx) error {
 	for _, f := range tx.Writes {
 		g.step("rename " + f.Path)
 		if err := g.c.Publish(f); err != nil {
-			return fmt.Errorf("put %s in place: %w", f.Path, err)
+			return fmt.Errorf("cannot move %s into place: %w", f.Path, err)
 		}
 	}
 	return nil
@@ -316,7 +316,7 @@ func (g *Group) dropInJournal(err error, txs ...*Tx) error {
 		places[i] = tx.place
 	}
 	if derr := g.w.journal.dropOps(g.Number, places); derr != nil {
-		g.w.Log.Error("a failed operation could not be removed from the journal; the next start may carry it out", "error", derr)
+		g.w.Log.Error("cannot remove a failed operation from the journal; the next start may carry it out", "error", derr)
 		g.unsure = true
 		return refusal.Unsure(errors.Join(err, derr))
 	}
@@ -357,7 +357,7 @@ func (g *Group) answer(tx *Tx, err error) {
 		g.w.Owner.Failed(&tx.Op)
 		ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 		if said := (*refusal.Error)(nil); !errors.As(err, &said) && !ended {
-			g.w.Log.Warn("an operation failed, and none of it was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
+			g.w.Log.Warn("an operation failed; nothing was written", "verb", tx.Verb, "agent", tx.Agent, "error", err)
 		}
 	}
 	tx.answer(err)

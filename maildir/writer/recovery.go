@@ -69,7 +69,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 		return nil, nil, err
 	}
 	if err := j.restart(left); err != nil { // the old journal is kept, and recovery runs again at the next start
-		log.Warn("the journal of an interrupted run is kept unchanged", "error", err)
+		log.Warn("cannot restart the journal; keeping an interrupted run's journal unchanged", "error", err)
 	}
 	if err := t.EmptyTmp(); err != nil {
 		return nil, nil, err
@@ -88,7 +88,7 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
 		if err != nil {
-			return nil, fmt.Errorf("finish %s of an interrupted run: %w", op.Verb, err)
+			return nil, fmt.Errorf("cannot finish the operation %s of an interrupted run: %w", op.Verb, err)
 		}
 		if whole {
 			kept = append(kept, op)

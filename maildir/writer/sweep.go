@@ -19,7 +19,7 @@ const leftoverAge = time.Hour
 func (w *Writer) SweepStaging() {
 	entries, err := w.Tree.List(tree.TmpDir)
 	if err != nil {
-		w.Log.Warn("the staging folder could not be searched for leftover files", "error", err)
+		w.Log.Warn("cannot search the staging folder for leftover files", "error", err)
 	}
 	for _, e := range entries {
 		name := e.Name()
@@ -28,7 +28,7 @@ func (w *Writer) SweepStaging() {
 			continue
 		}
 		if err := w.Tree.RemoveStaged(name); err != nil {
-			w.Log.Warn("a leftover file in the staging folder cannot be removed yet", "name", name, "error", err)
+			w.Log.Warn("cannot remove a leftover file from the staging folder yet", "name", name, "error", err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type recipientsShape struct {
 }
 
 type recipientsRequest struct {
-	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous response"`
 }
 
 func (t *toolset) listRecipients() tool.Tool {

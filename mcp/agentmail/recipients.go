@@ -103,12 +103,12 @@ func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []stri
 		case tree.FaultMachine:
 			return nil, &refusal.Own{
 				Kind: refusal.ErrUnavailable,
-				Text: "The server cannot read " + ignoreFile + " right now, so it does not know whom you may write to: " +
-					"try again in a moment.",
+				Text: "The server cannot read " + ignoreFile + " right now, so it does not know which agents " +
+					"you may write to. Try again in a moment.",
 				Err: err,
 			}
 		case tree.FaultFile:
-			t.log.Warn("cannot use the ignore file", "project", p.Slug, "file", ignoreFile, "error", err)
+			t.log.Warn("cannot read the ignore file", "project", p.Slug, "file", ignoreFile, "error", err)
 		}
 		for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) { // some editors begin a file with a byte order mark
 			names = append(names, strings.TrimSpace(line))

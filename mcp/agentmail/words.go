@@ -26,7 +26,7 @@ var words = refusal.Words{
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",
 		"name one project":     "Specify one with --project.",
-		"go on":                "continue where the previous answer ended",
+		"go on":                "continue where the previous response ended",
 	}),
 	Says: map[refusal.What]string{
 		refusal.StatusUnknown: "Invalid status: {=name}. Valid: ready, work, offline",

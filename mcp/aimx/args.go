@@ -13,7 +13,7 @@ import (
 
 // pageRequest requests the next part of a list that was too long for one answer.
 type pageRequest struct {
-	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous answer"`
+	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous response"`
 }
 
 // goesOn returns the note that follows a truncated answer. The note goes in a second TextContent, because the first

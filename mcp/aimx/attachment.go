@@ -90,7 +90,7 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 			err = strconv.ErrSyntax
 		}
 		if err != nil || r.offset < 0 {
-			return r, tool.Invalid("%q is not valid: use %s, with the previous answer's next_offset as offset.",
+			return r, tool.Invalid("%q is not valid: use %s, with the previous response's next_offset as offset.",
 				tool.Clip(pair), attachmentTemplate)
 		}
 	}
@@ -114,7 +114,7 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 		key = r.project
 	}
 	if c.Root {
-		t.log.Info("aimx: a call by root, who can read every attachment", "sha1", tool.Clip(r.sum), "project", key)
+		t.log.Info("aimx: call by root, who can read every attachment", "sha1", tool.Clip(r.sum), "project", key)
 	}
 	v, err := t.store.As(c.User(), c.Origin).Project(ctx, key)
 	if err != nil {

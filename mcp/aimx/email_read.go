@@ -49,7 +49,7 @@ type readRequest struct {
 	Mailbox string  `json:"mailbox" jsonschema:"name of your mailbox" example:"task-42"`
 	ID      emailID `json:"id" jsonschema:"email id, as email_list shows it" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Folder  folder  `json:"folder,omitempty" jsonschema:"which folder of the mailbox" enum:"inbox,sent" default:"inbox" as:"given"`
-	Offset  int     `json:"offset,omitempty" jsonschema:"next_offset of the previous answer, for the rest of a large file"`
+	Offset  int     `json:"offset,omitempty" jsonschema:"next_offset of the previous response, for the rest of a large file"`
 }
 
 func (t *toolset) emailRead() tool.Tool {

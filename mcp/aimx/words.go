@@ -44,7 +44,7 @@ var words = refusal.Words{
 		"look anywhere":        "email_list lists the messages.",
 		"answer somebody else": "To answer somebody else, use email_send with reply_to.",
 		"name one project":     "Specify one with --project.",
-		"go on":                "pass next_offset from the previous answer",
+		"go on":                "pass next_offset from the previous response",
 	}),
 	Says: map[refusal.What]string{
 		refusal.UnknownProjectOfGuest: "No project {name}. Only the user who runs the server can create projects: " +

@@ -122,8 +122,8 @@ func aloneNote(r *claim.Result) string {
 		return "The other machines cannot be reached (" + r.Alone + "). This is the last known state."
 	}
 	return "Only this machine has this claim, because the other machines cannot be reached " +
-		"(" + r.Alone + "). If one of them has the same " +
-		"claim, you get a notice when they can be reached."
+		"(" + r.Alone + "). If one of them has " +
+		"the same claim, you will be notified when they can be reached."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {

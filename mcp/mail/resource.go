@@ -190,7 +190,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maildir.MaxPage)
 		case "cursor", "body_offset":
-			hint = "the previous answer's next_" + strings.TrimPrefix(k, "body_")
+			hint = "the previous response's next_" + strings.TrimPrefix(k, "body_")
 		}
 		return tool.Invalid("%s=%s is not valid: use %s.", k, tool.Clip(v), hint)
 	}

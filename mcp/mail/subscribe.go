@@ -145,7 +145,7 @@ func (t *Toolset) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			t.log.Error("mail: waiting for changes failed, trying again in a second", "error", err)
+			t.log.Error("mail: failed to wait for changes; retrying in a second", "error", err)
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Second):
@@ -279,7 +279,7 @@ func (t *Toolset) send(ctx context.Context, uri string, s *subscription) {
 			return
 		}
 		if err := t.Server().ResourceUpdated(ctx, &mcp.ResourceUpdatedNotificationParams{URI: uri}); err != nil {
-			t.log.Warn("mail: notifying subscribers failed", "uri", uri, "error", err)
+			t.log.Warn("mail: failed to notify subscribers", "uri", uri, "error", err)
 		}
 	}
 }

@@ -52,7 +52,7 @@ var words = refusal.Words{
 		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
 		"answer somebody else": "Specify the recipients in to.",
 		"name one project":     "Specify one with project.",
-		"go on":                "pass next_offset from the previous answer",
+		"go on":                "pass next_offset from the previous response",
 	}),
 }
 

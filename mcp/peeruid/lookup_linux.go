@@ -30,14 +30,14 @@ var errUnknown = errors.New("no process on this machine owns the other end of th
 func lookup(client, server netip.AddrPort) (uid int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_INET_DIAG)
 	if err != nil {
-		return 0, fmt.Errorf("open sock_diag: %w", err)
+		return 0, fmt.Errorf("cannot open sock_diag: %w", err)
 	}
 	defer unix.Close(fd)
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: patience}); err != nil {
-		return 0, fmt.Errorf("open sock_diag: %w", err)
+		return 0, fmt.Errorf("cannot open sock_diag: %w", err)
 	}
 	if err := unix.Sendto(fd, request(client, server), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("query sock_diag: %w", err)
+		return 0, fmt.Errorf("cannot query sock_diag: %w", err)
 	}
 	answer := make([]byte, 4096)
 	n, from, err := unix.Recvfrom(fd, answer, 0)
@@ -45,7 +45,7 @@ func lookup(client, server netip.AddrPort) (uid int, err error) {
 		n, from, err = unix.Recvfrom(fd, answer, 0)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("query sock_diag: %w", err)
+		return 0, fmt.Errorf("cannot query sock_diag: %w", err)
 	}
 	if kernel, ok := from.(*unix.SockaddrNetlink); !ok || kernel.Pid != 0 {
 		return 0, errors.New("query sock_diag: the answer did not come from the kernel")
@@ -92,7 +92,7 @@ func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 		if errno == unix.ENOENT {
 			return 0, errUnknown
 		}
-		return 0, fmt.Errorf("query sock_diag: %w", errno)
+		return 0, fmt.Errorf("cannot query sock_diag: %w", errno)
 	}
 	if kind != unix.SOCK_DIAG_BY_FAMILY || len(body) < answerSize {
 		return 0, fmt.Errorf("query sock_diag: unexpected answer of type %d with %d bytes", kind, len(body))

@@ -29,10 +29,10 @@ func Of(c net.Conn) (uid int, err error) {
 		return 0, err
 	}
 	if uid, err = lookup(client, server); err != nil {
-		return 0, fmt.Errorf("look up the user of %s: %w", client, err)
+		return 0, fmt.Errorf("cannot look up the user of %s: %w", client, err)
 	}
 	if _, err = lookup(server, client); err != nil {
-		return 0, fmt.Errorf("look up the user of %s: the connection has ended: %w", client, err)
+		return 0, fmt.Errorf("cannot look up the user of %s, because the connection has ended: %w", client, err)
 	}
 	return uid, nil
 }
@@ -68,7 +68,7 @@ func Check() error {
 	defer accepted.Close()
 	uid, err := Of(accepted)
 	if err == nil && uid != os.Geteuid() {
-		err = fmt.Errorf("the system says that this process belongs to user %d, but it belongs to user %d", uid, os.Geteuid())
+		err = fmt.Errorf("the system reports that this process belongs to user %d, but it belongs to user %d", uid, os.Geteuid())
 	}
 	return err
 }

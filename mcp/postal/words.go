@@ -19,6 +19,6 @@ var words = refusal.Words{
 		"look anywhere":        "",
 		"answer somebody else": "send_to_agent can write to any agent.",
 		"name one project":     "Specify one with ?project=.",
-		"go on":                "continue where the previous answer ended",
+		"go on":                "continue where the previous response ended",
 	}),
 }

@@ -152,7 +152,7 @@ func (l *Listener) Renew(ctx context.Context) error {
 		return err
 	}
 	old.Close() // closed only now, so that Accept continues with l.ln
-	l.cfg.Log.Warn("the socket was removed or replaced; the server has created it again", "path", l.cfg.Path)
+	l.cfg.Log.Warn("the socket was removed or replaced; recreated it", "path", l.cfg.Path)
 	return nil
 }
 

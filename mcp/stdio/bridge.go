@@ -334,13 +334,13 @@ func (b *bridge) refuse(id []byte, code int, text string) {
 func (b *bridge) answer(data []byte) {
 	var one bytes.Buffer
 	if err := compact(&one, data); err != nil {
-		b.log.Warn("stdio: an answer that is not JSON was dropped", "error", err)
+		b.log.Warn("stdio: dropped a response that is not JSON", "error", err)
 		return
 	}
 	one.WriteByte('\n')
 	b.writing.Lock()
 	defer b.writing.Unlock()
 	if _, err := b.cfg.Out.Write(one.Bytes()); err != nil {
-		b.log.Warn("stdio: cannot write the output", "error", err)
+		b.log.Warn("stdio: cannot write to the output", "error", err)
 	}
 }

@@ -32,7 +32,7 @@ func (b *bridge) welcome(answer []byte) []byte {
 	if !semver.IsValid(server) || semver.Compare(server, b.cfg.Version) >= 0 {
 		return answer
 	}
-	b.log.Warn("stdio: the server is older than this program: run `mailtree stop`, and the next call starts the new version",
+	b.log.Warn("stdio: the server is older than this program; run `mailtree stop`, and the next call will start the new version",
 		"server", server, "program", b.cfg.Version)
 	notice := fmt.Sprintf("The running mailtree server (%s) is older than the installed mailtree (%s). Ask the user to run "+
 		"`mailtree stop`; the next call starts the new version.\n\n", server, b.cfg.Version)

@@ -172,7 +172,7 @@ func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []
 func (b Budget) Resource(v any) (text string, err error) {
 	data := Encode(v)
 	if size, most := InResource.ofJSON(data), b.bytes(); size > most {
-		return "", Refused(refusal.ErrTooLarge, "The resource is %d bytes long, over the limit of %d: read less of it at once.", size, most)
+		return "", Refused(refusal.ErrTooLarge, "The resource is %d bytes long, over the limit of %d: request a smaller part.", size, most)
 	}
 	return string(data), nil
 }

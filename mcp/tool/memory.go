@@ -29,7 +29,7 @@ const patience = 20 * time.Second
 
 // errCrowded means that no memory became free in time.
 var errCrowded error = &refusal.Own{Kind: refusal.ErrUnavailable,
-	Text: "The server is busy (too many large answers at once): try again in a moment, or ask for less at once.",
+	Text: "The server is busy (too many large responses at once): try again in a moment, or ask for less at once.",
 }
 
 // reserve waits until it has reserved the given number of bytes. It returns errCrowded, or ctx's cancellation cause.

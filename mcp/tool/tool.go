@@ -120,7 +120,7 @@ func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	}
 	if most := s.budget.bytes(); size > most {
 		return s.Refuse(ctx, t.Name, Refused(refusal.ErrTooLarge,
-			"The answer from %s would be %d bytes, over the limit of %d: %s.", t.Name, size, most, t.less()))
+			"The response from %s would be %d bytes, over the limit of %d: %s.", t.Name, size, most, t.less()))
 	}
 	res := &mcp.CallToolResult{StructuredContent: json.RawMessage(data), Content: []mcp.Content{&mcp.TextContent{Text: r.Text}}}
 	if r.Note != "" {

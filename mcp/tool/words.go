@@ -24,9 +24,9 @@ var phrases = map[string]string{
 	"claim without the others": "with CLAIM_OFFLINE=local, the server grants machine-local claims in the meantime",
 	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
 	"turn the sync on":         "`mailtree sync on` shares it.",
-	"show a key":               "`mailtree key show` on the other machine prints it.",
+	"show a key":               "To print a machine's key, run `mailtree key show` there.",
 	"forget a key":             "(`mailtree key distrust {=other}`)",
-	"list the keys":            "`mailtree key list` shows the names.",
+	"list the keys":            "Run `mailtree key list` to see the names.",
 }
 
 // Phrases returns own, the phrases of one toolset or of the command line, together with the shared phrases.

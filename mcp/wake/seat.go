@@ -77,7 +77,7 @@ func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s 
 	case len(panes) == 0:
 		return s, "", errors.New("it has no tmux window on this machine")
 	case len(panes) > 1:
-		return s, "", errors.New("several tmux windows have its name")
+		return s, "", errors.New("several tmux windows have the agent's name")
 	case !panes[0].Quiet:
 		return s, "", errNotQuiet
 	}

@@ -259,7 +259,7 @@ func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (le
 			continue
 		}
 		left = left || o.Why != ""
-		n.cfg.Log.Debug("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "why not", o.Why)
+		n.cfg.Log.Debug("wake", "project", o.Project, "agent", o.Agent, "new", o.New, "how", o.How, "reason", o.Why)
 		told(o)
 	}
 	return left, err

@@ -233,7 +233,7 @@ func TestFind(t *testing.T) {
 	d.tmux.Run("rename-window", "-t", bob.Pane, "Bob")
 	second := d.tmux.Window("work", "bo b", d.repo)
 	d.send("b")
-	refused(ann.Tmux, "several tmux windows have its name")
+	refused(ann.Tmux, "several tmux windows have the agent's name")
 	other := d.tmux.Window("other", "zsh", "/") // this window has a different name
 	seat(other, "")
 	hears(other, "")

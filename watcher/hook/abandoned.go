@@ -46,8 +46,8 @@ func (r *Runner) adopt(ctx context.Context, a hook.Abandoned) {
 		_, _ = r.stop(a.PID, ended, patience)
 		break
 	}
-	log.Info("a hook that an earlier server started has finished", "end", why)
+	log.Info("a hook started by an earlier server has finished", "end", why)
 	if err := r.log.EndAbandoned(&a, why); err != nil {
-		log.Warn("cannot write a hook's mark", "error", err)
+		log.Warn("cannot record a hook's result", "error", err)
 	}
 }

@@ -48,8 +48,8 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 		err = r.log.Started(run, cmd.Process.Pid, is)
 	}
 	if err != nil {
-		r.cfg.Log.Warn("cannot record a hook's process: if this server crashes, the next one will not know "+
-			"about that process", "error", err)
+		r.cfg.Log.Warn("cannot record a hook's process; if this server crashes, the next server "+
+			"will not know about the process", "error", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -112,8 +112,7 @@ func (r *Runner) start(ctx context.Context, run *hook.Run, out io.Writer) (*exec
 			return nil, err
 		}
 		if !said {
-			r.cfg.Log.Warn("cannot start a hook right now; the server tries "+
-				"again", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
+			r.cfg.Log.Warn("cannot start a hook right now; will retry", "hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "error", err)
 		}
 		select {
 		case <-time.After(r.cfg.Second / 4):

@@ -178,7 +178,7 @@ func (r *Runner) save(atLeast int64) {
 	defer r.mu.Unlock()
 	if r.queue.empty() && r.mark-r.log.Mark() > atLeast {
 		if err := r.log.SetMark(r.mark); err != nil {
-			r.cfg.Log.Warn("cannot write a hook's mark", "error", err)
+			r.cfg.Log.Warn("cannot save the progress of hooks", "error", err)
 		}
 	}
 }
@@ -191,7 +191,7 @@ func (r *Runner) insist(ctx context.Context, what string, f func() error) {
 			return
 		}
 		if !said {
-			r.cfg.Log.Error(what+"; the server tries again", "error", err)
+			r.cfg.Log.Error(what+"; will retry", "error", err)
 		}
 		select {
 		case <-time.After(retryTime):
@@ -240,8 +240,8 @@ func (r *Runner) beginFiring(ctx context.Context, f hook.Firing) (run *hook.Run,
 func (r *Runner) run(ctx context.Context, run *hook.Run) {
 	log := r.cfg.Log.With("hook", run.Hook.Name, "mailbox", run.Hook.Mailbox, "message", run.ID)
 	end := r.execute(ctx, run)
-	log.Info("hook ran", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
+	log.Info("hook finished", "exit", end.Exit, "end", end.Why, "took", end.Took.Round(time.Millisecond))
 	if err := r.log.End(run, end); err != nil {
-		log.Warn("cannot write a hook's mark", "error", err)
+		log.Warn("cannot record a hook's result", "error", err)
 	}
 }

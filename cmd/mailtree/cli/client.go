@@ -302,5 +302,5 @@ func refusedBy(res *http.Response) error {
 
 // stranger returns the error for a response that this version does not understand.
 func stranger(res *http.Response) error {
-	return fmt.Errorf("unexpected answer from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
+	return fmt.Errorf("unexpected response from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
 }

@@ -79,7 +79,7 @@ func cannotWrite(store string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot write %s, the list of what mailtree has installed: %w", filepath.Join(store, storedir.InstalledFile), err)
+	return fmt.Errorf("cannot write %s, the list of files that mailtree has installed: %w", filepath.Join(store, storedir.InstalledFile), err)
 }
 
 // Read returns the entries, oldest first. It skips lines that are not entries. It returns read errors. If there is no

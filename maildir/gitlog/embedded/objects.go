@@ -99,7 +99,7 @@ func (r *Repository) Read(kind, name string) ([]byte, error) {
 		data, err = r.object(want, h)
 	}
 	if err != nil {
-		err = fmt.Errorf("read %s %s: %w", kind, name, err)
+		err = fmt.Errorf("cannot read %s %s: %w", kind, name, err)
 	}
 	return data, err
 }

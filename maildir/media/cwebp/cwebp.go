@@ -42,7 +42,7 @@ func New(path string, limit time.Duration) *Program {
 // the image could not be converted: the program failed, took too long, or produced more bytes than the image has. The
 // caller must check the result, because any program may be named cwebp.
 func (p *Program) Code(ctx context.Context, jpeg []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("it took more than %v", p.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.limit, fmt.Errorf("timed out after %v", p.limit))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", limited, p.path, "-quiet", "-q", quality, "-metadata", "icc", "-o", "-", "--", "-")
 	var said beginning

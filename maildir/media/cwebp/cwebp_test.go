@@ -71,7 +71,7 @@ func TestProgram(t *testing.T) {
 		{"echo no room >&2; exit 3", "exit status 3 no room", 0},
 		{"cat; cat /dev/zero", "larger", 0},
 		{"head -c 1000000 /dev/zero | tr '\\0' x >&2; exit 3", "exit status 3 xxx", 0},
-		{"sleep 60 & sleep 60", "more than 50ms", 50 * time.Millisecond},
+		{"sleep 60 & sleep 60", "timed out after 50ms", 50 * time.Millisecond},
 		{`test "$(ulimit -v)" = 262144 && test -z "$HOME" || exit 4`, "", 0},
 	} {
 		path := filepath.Join(t.TempDir(), "cwebp")

@@ -40,7 +40,7 @@ func New(line string, limit time.Duration) *Command {
 // Summarize runs the command. Its error says why there is no summary: the command failed, printed nothing or something
 // other than text, or took too long. If the command takes too long, it is killed together with its child processes.
 func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it took more than %v", c.limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("timed out after %v", c.limit))
 	defer cancel()
 	select {
 	case c.turns <- struct{}{}:
@@ -62,11 +62,11 @@ func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) 
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case out.left < 0:
-		return "", fmt.Errorf("it printed more than %d bytes", maxOutput)
+		return "", fmt.Errorf("the output is longer than %d bytes", maxOutput)
 	case err != nil:
 		return "", err
 	case text == "" || !utf8.ValidString(said):
-		return "", errors.New("it printed no text")
+		return "", errors.New("the output is empty")
 	}
 	return text, nil
 }

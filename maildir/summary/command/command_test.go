@@ -18,10 +18,10 @@ func TestSummarize(t *testing.T) {
 		{line: "echo read nothing", want: "read nothing"},
 		{line: `printf 'a\033[31mb\tc\nd\r'`, want: "a[31mb\tc\nd"},
 		{line: "exit 3", fails: "exit status 3"},
-		{line: "cat >/dev/null", fails: "no text"},
-		{line: `printf '\377'`, fails: "no text"},
-		{line: "head -c 20000 /dev/zero | tr '\\0' x", fails: "more than 16384 bytes"},
-		{line: "sleep 60 & sleep 60", limit: 50 * time.Millisecond, fails: "more than 50ms"},
+		{line: "cat >/dev/null", fails: "output is empty"},
+		{line: `printf '\377'`, fails: "output is empty"},
+		{line: "head -c 20000 /dev/zero | tr '\\0' x", fails: "longer than 16384 bytes"},
+		{line: "sleep 60 & sleep 60", limit: 50 * time.Millisecond, fails: "timed out after 50ms"},
 	} {
 		got, err := New(c.line, c.limit).Summarize(t.Context(), []byte("thread\n"))
 		if got != c.want || (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) {
