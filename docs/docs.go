@@ -13,19 +13,21 @@ import (
 
 // files contains the pages, without their pictures.
 //
-//go:embed */*.md
+//go:embed *.md */*.md
 var files embed.FS
 
 // folders lists the folders of the pages. If two folders have a page of the same name, the name alone means the page in
-// the earlier folder.
-var folders = []string{"reference", "explanation", "howto"}
+// the earlier folder. The folder "." contains the index and the tutorial.
+var folders = []string{".", "reference", "explanation", "howto"}
 
-// Names returns the full names of all pages, such as "reference/tree".
+// Names returns the full names of all pages, such as "tutorial" and "reference/tree".
 func Names() (names []string) {
 	for _, dir := range folders {
 		entries, _ := fs.ReadDir(files, dir)
 		for _, e := range entries {
-			names = append(names, dir+"/"+strings.TrimSuffix(e.Name(), ".md"))
+			if name, isPage := strings.CutSuffix(e.Name(), ".md"); isPage {
+				names = append(names, path.Join(dir, name))
+			}
 		}
 	}
 	return names

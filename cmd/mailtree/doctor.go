@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/guard"
 	"mailtree/maildir"
 	"mailtree/maildir/attachment"
 	"mailtree/maildir/claim"
@@ -492,7 +493,8 @@ func (d *doctor) claims(slug string, t *tree.Tree) {
 	listed := d.listed(len(lost))
 	for _, c := range lost[:listed] {
 		d.say("the holder of claim %s in %s, %q, is not an agent. The claim lasts another %s; to end it: `touch %s`",
-			c.Path, slug, c.Agent, format.TimeLeft(c.Expires.Sub(now)), format.ReleasedMark(c.Path))
+			c.Path, slug, c.Agent, format.TimeLeft(c.Expires.Sub(now)),
+			guard.ShellWord(filepath.Join(t.Dir(), filepath.FromSlash(format.ReleasedMark(c.Path)))))
 	}
 	d.sayMore(len(lost) - listed)
 }

@@ -113,7 +113,7 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 	help.Use = "help [COMMAND | PAGE | PAGE#SECTION]"
 	help.Short = "Show the help of a command, or a page of the documentation"
 	help.Long = "Show the help of a command, or a page or a section of the documentation. If a page has the name of a command,\n" +
-		"write its folder too: `mailtree help reference/guard`. A link that you see on a page works as well. Without an\n" +
+		"write its folder too: `mailtree help reference/guard`. A link to another page works as well. Without an\n" +
 		"argument, show the commands that you need every day."
 	isCommand := func(args []string) bool {
 		_, rest, err := root.Find(args)

@@ -7,7 +7,8 @@ shift
 
 result=passed
 output=$("$@" 2>&1) || result=failed
-outbox=$(mailtree path)/agents/nightly/outbox
+mail=$(mailtree path)
+outbox=$mail/agents/nightly/outbox
 mkdir -p "$outbox"
 cat >"$outbox/.nightly" <<END
 to: $recipient
