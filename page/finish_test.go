@@ -64,7 +64,7 @@ func TestDone(t *testing.T) {
 		if got := s.marks(late) + s.marks(asks); res.StatusCode != http.StatusConflict || got != "" {
 			t.Errorf("%s, the marks are %q", res.Status, got)
 		}
-		contains(t, text, "Nothing was changed: the thread asks you for an answer.")
+		contains(t, text, "Nothing was changed: this thread is waiting for your answer.")
 	}
 
 	form := b.form(s.base + "/thread/T-1")

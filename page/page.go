@@ -262,7 +262,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errNoWrite):
 		return http.StatusForbidden, "You can read this page; " + err.Error() + "."
 	case errors.Is(err, errAsks):
-		return http.StatusConflict, "Nothing was changed: the thread asks you for an answer. Reply to it, acknowledge it or archive it."
+		return http.StatusConflict, "Nothing was changed: this thread is waiting for your answer. Reply to it, acknowledge it or archive it."
 	case errors.Is(err, errAsksThere):
 		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
 	case errors.Is(err, errFiles):

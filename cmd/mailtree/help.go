@@ -193,7 +193,7 @@ func (p *program) documentation(root *cobra.Command, args []string) (string, err
 		for _, full := range docs.Names() {
 			names = append(names, pageName(root, full))
 		}
-		return "", fmt.Errorf("%s is not a command%s: `%s help all` lists all commands, and `%[3]s help docs` the pages of the documentation",
+		return "", fmt.Errorf("unknown command or page %s%s; `%s help all` lists all commands, and `%[3]s help docs` lists all pages",
 			format.Quote(topic), meant(format.Near(args[0], names)), root.Name())
 	}
 	if !hasAnchor {

@@ -48,8 +48,8 @@ func indexCommand(p *program) *cobra.Command {
 			Short: "Compare the index with the files",
 			Args:  cobra.NoArgs,
 			Long: "Compare the index with a new index that is built in memory from the files. If they are equal, the command prints the\n" +
-				"number of rows and the exit status is 0; otherwise it prints the first differences and the exit status is 1. A\n" +
-				"server can keep running.",
+				"number of rows and the exit status is 0; otherwise it prints the first differences and the exit status is 1. You\n" +
+				"don't need to stop the server.",
 			RunE: func(c *cobra.Command, _ []string) error { return verify(c.Context(), p) },
 		},
 	)

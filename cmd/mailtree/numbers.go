@@ -324,8 +324,8 @@ func (l *lastList) row(file, arg string) (int, error) {
 	case len(l.IDs) == 0:
 		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list is empty: use a message id", arg)}
 	case n < 1 || n > len(l.IDs):
-		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s, because the last list has %s: use one of "+
-			"its row numbers, or a message id", arg, count(len(l.IDs), "row"))}
+		return 0, &exitError{exitNothing, fmt.Errorf("there is no row %s: the last list has only %s. Use one of "+
+			"its row numbers or a message id", arg, count(len(l.IDs), "row"))}
 	}
 	return n, nil
 }

@@ -352,7 +352,7 @@ func (u *uninstall) plugins(noted []installed.Entry) {
 			continue
 		}
 		if top, err := repo.WorkTree(e.Dir); err == nil && top != "" {
-			u.report("kept the plugins in %s: the folder belongs to a Git repository, which may contain them", e.Dir)
+			u.report("kept the plugins in %s: the folder is in a Git repository, so they may be under version control", e.Dir)
 			continue
 		}
 		removed, kept, err := plugin.Remove(e.Dir, u.dry)

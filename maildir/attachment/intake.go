@@ -196,7 +196,7 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		Name:  name,
 	}
 	if name == "" || strings.ContainsRune(name, 0) {
-		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: pass a path.")
+		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: specify the path of a file.")
 		return nil, "", e
 	}
 	if at := filepath.Join(g.within, name); g.within != "" && !filepath.IsAbs(name) && exists(at) {
@@ -338,7 +338,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 // noteOdd adds a note if a file's content does not match its name.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
-		g.note(refusal.Note("The attachment {name} {arg} is not stored as the type that its name suggests: {why}."), field, name, f.Odd)
+		g.note(refusal.Note("The attachment {name} {arg} is stored as another type than its name suggests: {why}."), field, name, f.Odd)
 	}
 }
 

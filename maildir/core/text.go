@@ -20,7 +20,7 @@ func CheckText(field refusal.Field, s string, limit int) error {
 	case strings.ContainsFunc(s, format.Misleading) && field != refusal.Task:
 		e.What = refusal.Invalid("{field} {name} contains a line break or control character: write it on one line.")
 	case strings.ContainsRune(s, 0):
-		e.What = refusal.Invalid("{field} {name} contains a NUL character: send text.")
+		e.What = refusal.Invalid("{field} {name} contains a NUL character: send plain text without it.")
 	default:
 		return nil
 	}

@@ -37,13 +37,13 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
-		return fmt.Errorf("cannot save the dismissals of %s: more than %d bytes of keys", agent, format.MaxSmall)
+		return fmt.Errorf("cannot save what %s has dismissed: the list is over the limit of %d bytes", agent, format.MaxSmall)
 	}
 	if err == nil {
 		err = t.WriteRun(file(agent), data)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot save the dismissals of %s: %w", agent, err)
+		return fmt.Errorf("cannot save what %s has dismissed: %w", agent, err)
 	}
 	return nil
 }

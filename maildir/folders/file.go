@@ -49,8 +49,8 @@ const (
 	maxNoted = 500
 )
 
-const header = "# Folders on this machine and the projects that they belong to: see `mailtree help settings#projects`. You added the\n" +
-	"# lines that begin with \"link\"; mailtree adds the others.\n"
+const header = "# Folders on this machine and the projects that they belong to. You added the lines that begin with \"link\";\n" +
+	"# mailtree adds the others.\n"
 
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +
 	"it away, and link your folders again.")

@@ -42,7 +42,7 @@ func parseObject(raw []byte, base int) (*object, error) {
 	start := skipSpace(raw, 0)
 	switch {
 	case start == len(raw):
-		return nil, o.fault(start, "there is no JSON object: write one between { and }")
+		return nil, o.fault(start, "there is no JSON object: begin the header with { and end it with }")
 	case raw[start] != '{':
 		return nil, o.fault(start, "the header is not a JSON object: begin it with { and end it with }")
 	case !json.Valid(raw):

@@ -158,7 +158,7 @@ func walkJPEG(data []byte) (l layout, err error) {
 		}
 		if marker == startOfScan {
 			if scans++; scans > maxScans {
-				return l, errors.New("it has too many scans")
+				return l, errors.New("it has too many progressive scans")
 			}
 			end += scanLength(data[end:])
 		}

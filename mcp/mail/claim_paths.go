@@ -121,9 +121,9 @@ func aloneNote(r *claim.Result) string {
 	case len(r.Granted) == 0:
 		return "The other machines cannot be reached (" + r.Alone + "). This is the last known state."
 	}
-	return "Only this machine has this claim, because the other machines cannot be reached " +
-		"(" + r.Alone + "). If one of them has " +
-		"the same claim, you will be notified when they can be reached."
+	return "For now, only this machine knows about this claim, because the other machines cannot be reached " +
+		"(" + r.Alone + "). You will be notified if one of them turns out to have " +
+		"the same claim."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {
