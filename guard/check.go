@@ -37,7 +37,7 @@ const (
 type Question struct {
 	Store   string         // absolute path
 	Scope   storedir.Scope // the scope of the store's server
-	Project string         // slug or absolute path; "" means the installed guard's project if ByHand, otherwise the project of Dir's repository
+	Project string         // slug or absolute path; "" means the guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so a guard installed for another store is ignored
 	ByHand  bool           // a user runs the check, not a hook; if the check fails, the status is Trouble whatever GUARD_MODE says

@@ -142,7 +142,8 @@ func (r *repository) writable(ctx context.Context, s Setup) error {
 	switch r.place {
 	case shared:
 		return denied("The hooks of %s are in %s (core.hooksPath), outside the repository. Other repositories may use that folder "+
-			"too, so the guard does not write there. You can add the check by hand. In each repository, the check uses the claims of that repository's project. "+line,
+			"too, so the guard does not write there. You can add the check by hand. In each "+
+			"repository, the check uses the claims of that repository's project. "+line,
 			safe(r.top), safe(r.hooks), to, store)
 	case insideTree:
 		tracked, err := r.git.names(ctx, nil, "--literal-pathspecs", "ls-files", "-z", "--", r.hooks)

@@ -136,7 +136,8 @@ func (o *Outbox) schedule(path string, due time.Time) {
 func (o *Outbox) Run(ctx context.Context) {
 	problems, err := o.mail.Store.Index.Problems(ctx, o.mail.Slug, index.AllProblems)
 	if err != nil && ctx.Err() == nil {
-		o.mail.Store.Log.Error("cannot list unsent files in outboxes; they are not sent until they are saved again", "project", o.mail.Slug, "error", err)
+		o.mail.Store.Log.Error("cannot list unsent files in outboxes; they are not sent until they are saved again",
+			"project", o.mail.Slug, "error", err)
 	}
 	due := o.pending.in(SettleTime)
 	for _, bad := range problems {
