@@ -59,7 +59,7 @@ func hostileImages(t testing.TB) []sample {
 			j[:2] + "\xff\xe1\x00\x0cExif\x00\x00\xff\xd9" + j[2:len(j)-40], ".bin not a valid JPEG"},
 		{"JPEG without pixels.jpg", j[:2] + "\xff\xd9", ".bin not a valid JPEG"},
 		{"JPEG with Exif data.jpg", j[:2] + "\xff\xe1\x00\x08Exif\x00\x00" + j[2:], ".jpg Exif"},
-		{"JPEG of 5,000 scans.jpg", j[:scan] + strings.Repeat(j[scan:len(j)-2], 5000) + "\xff\xd9", ".bin too many scans"},
+		{"JPEG of 5,000 scans.jpg", j[:scan] + strings.Repeat(j[scan:len(j)-2], 5000) + "\xff\xd9", ".bin too many progressive scans"},
 		{"JPEG of noise.jpg", asJPEG(t, noise(256, 256)), ".jpg instead of"},
 		{"GIF of 4,000 million pixels.gif", asGIF(t, 65535, 65535, 1), ".bin too many pixels"},
 		{"GIF cut off.gif", g[:len(g)-20], ".bin not a valid GIF"},
