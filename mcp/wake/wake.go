@@ -95,7 +95,7 @@ func (n *Waker) Pass(ctx context.Context, by By, told func(Outcome)) error {
 
 // pass checks the agents in look that are due. It then removes each of them from look, unless waking the agent has
 // failed.
-func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told func(Outcome)) error {
+func (n *Waker) pass(ctx context.Context, by By, look map[agentIn]attempt, told func(Outcome)) error {
 	for w, a := range look {
 		if a.at.After(time.Now()) {
 			continue
@@ -120,7 +120,7 @@ func (n *Waker) pass(ctx context.Context, by By, look map[whom]attempt, told fun
 // Nudge checks one agent in a project once, and calls told for each of the agent's seats that had to be woken. It
 // returns any error from the index, or ctx's error.
 func (n *Waker) Nudge(ctx context.Context, by By, project, agent string, told func(Outcome)) error {
-	_, err := n.wake(ctx, by, whom{project, agent}, told)
+	_, err := n.wake(ctx, by, agentIn{project, agent}, told)
 	return err
 }
 
@@ -131,7 +131,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		defer n.cfg.Store.Types()()
 	}
 	mark, err := n.cfg.Store.LastChange(ctx)
-	var look map[whom]attempt
+	var look map[agentIn]attempt
 	if err == nil {
 		look, err = n.everybody(ctx)
 	}
@@ -147,8 +147,8 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 	return err
 }
 
-// whom identifies an agent in a project.
-type whom struct{ project, agent string }
+// agentIn identifies an agent by its project and its name.
+type agentIn struct{ project, agent string }
 
 // attempt records how often waking an agent has failed, and when to retry.
 type attempt struct {
@@ -161,15 +161,15 @@ func (a attempt) next(first time.Duration) attempt {
 }
 
 // everybody returns the agents of all projects, each due immediately.
-func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
-	all := map[whom]attempt{}
+func (n *Waker) everybody(ctx context.Context) (map[agentIn]attempt, error) {
+	all := map[agentIn]attempt{}
 	for _, p := range n.cfg.Store.Projects() {
 		agents, err := p.Agents.List(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, a := range agents {
-			all[whom{p.Slug, a.Name}] = attempt{}
+			all[agentIn{p.Slug, a.Name}] = attempt{}
 		}
 	}
 	return all, nil
@@ -179,7 +179,7 @@ func (n *Waker) everybody(ctx context.Context) (map[whom]attempt, error) {
 // after mark concern an agent, wait adds that agent to look and returns after Config.Settle. If turn is closed, wait
 // also returns after Config.Settle, and makes every agent in look due, as if there had been no attempt to wake it.
 // Otherwise it returns when a retry is due.
-func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, turn <-chan struct{}) (int64, error) {
+func (n *Waker) wait(ctx context.Context, mark int64, look map[agentIn]attempt, turn <-chan struct{}) (int64, error) {
 	waiting, cancel := waitingUntil(ctx, firstOf(look), turn)
 	defer cancel()
 	for due := false; !due; {
@@ -194,7 +194,7 @@ func (n *Waker) wait(ctx context.Context, mark int64, look map[whom]attempt, tur
 		}
 		for _, c := range changes {
 			if mark = c.Seq; c.Op != index.Removed && (c.Kind == format.KindInbox || c.Kind == format.KindStatus) {
-				w := whom{c.Project, c.Agent}
+				w := agentIn{c.Project, c.Agent}
 				look[w], due = attempt{tries: look[w].tries}, true
 			}
 		}
@@ -235,7 +235,7 @@ func waitingUntil(ctx context.Context, until time.Time, turn <-chan struct{}) (c
 	return waiting, cancel
 }
 
-func firstOf(look map[whom]attempt) (first time.Time) {
+func firstOf(look map[agentIn]attempt) (first time.Time) {
 	for _, a := range look {
 		if first.IsZero() || a.at.Before(first) {
 			first = a.at
@@ -245,7 +245,7 @@ func firstOf(look map[whom]attempt) (first time.Time) {
 }
 
 // wake checks one agent, and wakes it if necessary. If left is true, waking the agent must be retried.
-func (n *Waker) wake(ctx context.Context, by By, w whom, told func(Outcome)) (left bool, err error) {
+func (n *Waker) wake(ctx context.Context, by By, w agentIn, told func(Outcome)) (left bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p, err := n.cfg.Store.Project(ctx, w.project)
