@@ -182,7 +182,7 @@ func openIndex(
 ) (*indexer.Index, error) {
 	path := storedir.IndexPath(cfg.Store)
 	if err := storedir.MoveIndex(cfg.Store); err != nil {
-		log.Warn("cannot move an older version's index", "error", err)
+		log.Warn("cannot move the index from its old location", "error", err)
 	}
 	x, err := indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 	if err != nil {

@@ -65,7 +65,7 @@ func readAttached(file string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !fi.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	case fi.Size() > limit:
 		return nil, &tree.SizeError{Size: fi.Size()}
 	}

@@ -30,7 +30,7 @@ func attachmentsCommand(p *program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !dryRun {
-				return usageError(c, errors.New("this version cannot delete files. To list the files that no message refers to, add --dry-run"))
+				return usageError(c, errors.New("--dry-run is required, because this version can list files but cannot delete them"))
 			}
 			return listUnnamed(c.Context(), p)
 		},

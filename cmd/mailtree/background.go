@@ -53,17 +53,17 @@ func (p *program) dialOpen(ctx context.Context) (net.Conn, error) {
 	c, err := socket.Dial(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return nil, fmt.Errorf("you do not have access to the socket %s. Set SOCKET to the path in that server's own SOCKET setting", path)
+		return nil, fmt.Errorf("you do not have access to the socket %s. Set SOCKET to the same value as in the server's settings", path)
 	case isNoServer(err):
-		return nil, fmt.Errorf("no server is listening on %s: start `mailtree serve` with this SOCKET, or unset SOCKET to use your "+
-			"own store", path)
+		return nil, fmt.Errorf("no server is listening on the socket %s. Start `mailtree serve` with SOCKET set to this path, or unset "+
+			"SOCKET to use your own store", path)
 	}
 	return c, err
 }
 
 func (p *program) notServed() error {
-	return fmt.Errorf("process %s is using the store %s but is not serving it: try again when that process has exited",
-		storedir.Holder(p.cfg.Store), p.cfg.Store)
+	return fmt.Errorf("the store %s is in use by process %s, which is not responding: try again after that process has exited",
+		p.cfg.Store, storedir.Holder(p.cfg.Store))
 }
 
 // startTries is the maximum number of times that awaitServer starts a server. One start may not be enough, because

@@ -72,12 +72,12 @@ func restoreCommand(p *program) *cobra.Command {
 	var replace, other bool
 	c := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Create the store from a backup",
-		Long: "Create the store (MCP_MAIL_STORE) from a backup. With --replace, the restored store replaces the original: it keeps\n" +
+		Short: "Restore the store from a backup",
+		Long: "Restore the store (MCP_MAIL_STORE) from a backup. With --replace, the restored store replaces the original: it keeps\n" +
 			"the keys and continues to share its projects. If a store already exists, the command moves it aside. With --copy,\n" +
-			"the restored store is an additional one next to the original: it gets new keys, and its projects are not shared.\n" +
-			"Nothing is sent or run a second time: queued emails and unfinished hook runs are marked as unknown, and unsent files\n" +
-			"in outboxes become drafts.",
+			"the original stays in use, and the restored store is a second one: it gets new keys, and its projects are not\n" +
+			"shared. Nothing is sent or run twice: the outcome of queued emails and unfinished hook runs becomes unknown, and\n" +
+			"unsent files in outboxes become drafts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if replace == other {
@@ -92,7 +92,7 @@ func restoreCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&replace, "replace", false, "replace the original store")
-	c.Flags().BoolVar(&other, "copy", false, "create an additional store next to the original")
+	c.Flags().BoolVar(&other, "copy", false, "create a second store; the original stays in use")
 	return c
 }
 
@@ -151,7 +151,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	if err := tree.Exchange(root, fresh); err != nil {
 		os.RemoveAll(fresh)
-		return fmt.Errorf("cannot move the restored store to %s: %w. If that is a mount point, specify a folder below it with --store",
+		return fmt.Errorf("cannot move the restored store to %s: %w. If that path is a mount point, specify a folder inside it with --store",
 			root, plainCause(err))
 	}
 	swapped = true

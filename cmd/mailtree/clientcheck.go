@@ -98,7 +98,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	}
 	if slices.ContainsFunc(hooks, func(h clients.Hooks) bool { return h.Have > 0 }) {
 		for _, setting := range s.Off() {
-			k.d.say("%s: the hooks do not run because of %s", k.client.Title, setting)
+			k.d.say("%s: the hooks are disabled. To enable them, change %s", k.client.Title, setting)
 		}
 		k.heard(hooks)
 		if asks, err := s.AsksFor(); err == nil && asks {
@@ -120,7 +120,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 		return
 	}
 	k.set = true
-	k.d.ok("%s: %s contains the mailtree entry: %s", s.Client.Title, file, leads.String())
+	k.d.ok("%s: %s contains the mailtree entry (%s)", s.Client.Title, file, leads.String())
 	for _, setting := range s.EntryOff() {
 		k.d.say("%s: the entry is disabled. To enable it, change %s", s.Client.Title, setting)
 	}
@@ -137,7 +137,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	if err == nil {
 		k.d.ok("the server is responding at %s", leads.URL)
 	} else if at := k.d.p.servedURL(ctx); at != "" {
-		k.d.say("%s: %v. The server is running at %s. Run `%s` again", leads.URL, err, at, again)
+		k.d.say("%s: %v. Your server is running at %s. To update the entry: `%s`", leads.URL, err, at, again)
 	} else {
 		k.d.say("%s: %v. Start `mailtree serve`, or run `%s` again", leads.URL, err, again)
 	}
@@ -151,8 +151,8 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s contains the hooks", k.client.Title, h.File)
 		case h.Old:
-			k.d.say("%s: the waiting hook in %s times out after eight hours (timeout 28800), after which mail cannot wake "+
-				"a session. Run `%s` again", k.client.Title, h.File, again)
+			k.d.say("%s: the hook in %s that waits for mail times out after eight hours. After that, mail cannot wake the "+
+				"session. To fix this: `%s`", k.client.Title, h.File, again)
 		case h.Some:
 			k.d.say("%s: %s contains %d of %d hooks for this store. Run `%s` again", k.client.Title, h.File, h.Have, h.Want, again)
 		default:
@@ -173,7 +173,7 @@ func (k *clientCheck) plugin() {
 	}
 	if last := k.lastHeard(); !last.IsZero() {
 		k.set, k.command = true, true
-		k.d.ok("%s: a hook last ran %s. `mailtree setup` wrote no hooks, so the hook belongs to a plugin or has been removed since",
+		k.d.ok("%s: a hook last ran %s. The configuration files contain no hooks, so that hook belongs to a plugin or has been removed",
 			k.client.Title, ago(last))
 	}
 }

@@ -97,8 +97,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 		default:
 			w.text = strings.TrimLeft(text, "\r\n")
 			if header && strings.TrimSpace(line) != "" {
-				return fmt.Errorf("nothing was sent: the header line %s is not To, Cc, Bcc or Subject. Put each of these on one line, "+
-					"and leave an empty line between the header and the text", format.Quote(line))
+				return fmt.Errorf("nothing was sent: unknown header line %s. Use only To, Cc, Bcc and Subject, each on a single "+
+					"line, and leave an empty line between the header and the text", format.Quote(line))
 			}
 			return nil
 		}

@@ -114,9 +114,9 @@ func settings() []setting {
 		{
 			Name:    "ATTACHMENT_POLICY",
 			Default: string(attachment.ImagesAuto),
-			Help: "how to store images in bodies, as WebP unless the value is keep. auto: embed small images, and store others as " +
-				"files; file: store all as files; inline: embed small images, and replace others with a note; keep: like auto, in " +
-				"the original format",
+			Help: "how to store images in bodies. auto: convert them to WebP, embed small ones, and store others as files; file: like " +
+				"auto, but store all as files; inline: like auto, but replace large images with a note; keep: like auto, but convert " +
+				"images only if the sender asks for it",
 		},
 		{
 			Name:    "LOG_FORMAT",
@@ -179,7 +179,7 @@ func settings() []setting {
 		{
 			Name:    "ATTACHMENT_ROOTS",
 			Default: "",
-			Help:    "folders, separated by colons, that attachments may be read from, in addition to the code base and the mail tree",
+			Help:    "folders, separated by colons, from which attachments may be read, in addition to the code base and the mail tree",
 		},
 		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave that to you"},
 		{
@@ -192,8 +192,8 @@ func settings() []setting {
 		{
 			Name:    "CLAIM_OFFLINE",
 			Default: "refuse",
-			Help: "how to handle claims while the shared repository cannot be reached. refuse: refuse them; local: grant " +
-				"claims that apply only on this machine",
+			Help: "how to handle claims while the shared repository is unreachable. refuse: refuse them; local: grant " +
+				"them, but only on this machine",
 		},
 		{Name: "IDLE", Default: "5m", Help: "how long a background server keeps running when no client is connected"},
 		{
@@ -348,7 +348,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {
-			bad("SOCKET", "a path outside the store, because other users cannot enter the store, which already has its own socket")
+			bad("SOCKET", "a path outside the store, because other users have no access to the store")
 		}
 	}
 	c.MaxMessage = number("MAX_MESSAGE_BYTES", 4096, 64<<20)

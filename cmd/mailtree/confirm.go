@@ -26,8 +26,8 @@ func (p *program) confirm(d *deskWork, question string) error {
 	if !cli.IsTerminal(from) {
 		tty, err := os.Open("/dev/tty")
 		if err != nil {
-			return &exitError{exitUsage, errors.New("the row number cannot be confirmed without a terminal, because it is not " +
-				"from a list that plain `mailtree` printed: use the message id")}
+			return &exitError{exitUsage, errors.New("you need to confirm the row number, but there is no terminal to ask you on: " +
+				"use the message id")}
 		}
 		defer tty.Close()
 		from = tty

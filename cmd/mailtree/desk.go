@@ -32,7 +32,7 @@ var exitStatuses = []struct {
 	code int
 	text string
 }{
-	{0, "The command succeeded, even if the answer is an empty list."},
+	{0, "The command succeeded. An empty list is also a success."},
 	{exitFailed, "The command was refused, or something failed. For `status`, `doctor` and `sync status`: something needs your " +
 		"attention, or (for `status`) no server is running. For a check (`guard check`, `guard status`, `gateway setup`, " +
 		"`gateway check`, `setup --check`, `index verify`, `fmt --check`): the check found a problem."},

@@ -284,7 +284,7 @@ func presence(status string, asks bool, held *mail.HeldShape) string {
 	if !asks {
 		return status
 	}
-	return strings.TrimSpace(status + " (asks the user)")
+	return strings.TrimSpace(status + " (permission prompt)")
 }
 
 // wideAgents is the smallest width of a terminal on which `mailtree agents` shows programs and tasks.

@@ -14,7 +14,7 @@ import (
 func dismissCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "dismiss",
-		Short: "Hide the diagnostics that `mailtree` lists now",
+		Short: "Hide the diagnostics that `mailtree` currently lists",
 		Long: "Hide the diagnostics below your list: agents stopped by a claim, agents that cannot be woken, and files with errors.\n" +
 			"A diagnostic appears again if the problem happens again. Other users still see it, and `mailtree problems`,\n" +
 			"`mailtree agents` and `mailtree doctor` still list it.",

@@ -228,7 +228,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	switch {
 	case r.Background && r.URL == "":
-		d.ok("server: process %s (%s) is running in the background, without HTTP: `mailtree open` opens its page", holder, r.Version)
+		d.ok("server: process %s (%s) is running in the background. Its web page is off until you run `mailtree open`", holder, r.Version)
 	case r.Background:
 		d.ok("server: process %s (%s) is running in the background, with its page at %s", holder, r.Version, r.URL)
 	default:
@@ -283,7 +283,7 @@ func (d *doctor) files() {
 		d.say("store: %v", err)
 	}
 	if len(bad) == 0 {
-		d.ok("store: the store's own files are readable")
+		d.ok("store: no errors in the server's files")
 	}
 }
 
@@ -449,9 +449,9 @@ func (d *doctor) locks(slug string, t *tree.Tree) {
 	} else if mode, reason := gitlog.Look(t.Dir()); mode != "committing" {
 		d.say("Git in %s: %s", slug, reason)
 	} else if reason != "" {
-		d.note("Git in %s: committing, but %s", slug, reason)
+		d.note("Git in %s: ready to commit, but %s", slug, reason)
 	} else if stale == 0 {
-		d.ok("Git in %s: committing, no stale locks", slug)
+		d.ok("Git in %s: ready to commit, no stale locks", slug)
 	}
 }
 
@@ -510,8 +510,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Messages that refer to it no longer have the file that was sent, and the same file cannot "+
-			"be sent again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
+		d.say("attachment %s in %s: %s. Messages with this attachment no longer have its original content, and nobody can send "+
+			"that content again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)

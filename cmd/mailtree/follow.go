@@ -83,11 +83,11 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	}
 	about, err := json.Marshal(followed{f, e.Root, turn, seat.ClientProcess()})
 	if err != nil {
-		return fmt.Errorf("cannot follow the turn: %w", err)
+		return fmt.Errorf("cannot detect when the turn ends: %w", err)
 	}
 	exe, err := os.Executable()
 	if err != nil {
-		return fmt.Errorf("cannot follow the turn: %w", err)
+		return fmt.Errorf("cannot detect when the turn ends: %w", err)
 	}
 	cmd := &exec.Cmd{
 		Path:        exe,
@@ -105,7 +105,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 		err = errors.Join(err, in.Close())
 	}
 	if err != nil {
-		return fmt.Errorf("cannot follow the turn: %w", err)
+		return fmt.Errorf("cannot detect when the turn ends: %w", err)
 	}
 	return nil
 }

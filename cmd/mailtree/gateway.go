@@ -45,7 +45,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 			"again to check the records. The exit status is 0 if every record is published, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
-	c.Flags().StringVar(&host, "mx", "", "the mail server's name in DNS (default: this machine's name, otherwise mail.DOMAIN)")
+	c.Flags().StringVar(&host, "mx", "", "the mail server's DNS name (default: this machine's if it has one, otherwise mail.DOMAIN)")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		domain := strings.ToLower(args[0])
 		if !mailDomain(domain) || !strings.Contains(domain, ".") {
@@ -105,7 +105,7 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	}
 	domains := p.gatewayDomains(domain)
 	s.Printf("\n%s\n%s\n", s.Bold("Settings for mailtree serve"), serveLines(domains))
-	s.Printf("%s\n%s", s.Bold("Postfix in front of mailtree (run as root)"), postfixLines(domains, account()))
+	s.Printf("%s\n%s", s.Bold("Postfix configuration (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
 		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then "+
 			"run this command again",

@@ -25,8 +25,8 @@ func gatewaySettings() []setting {
 		},
 		{Name: "GATEWAY_POSTMASTER", Help: "mailbox for postmaster@ and abuse@; required with GATEWAY_LISTEN"},
 		{Name: "GATEWAY_CATCHALL", Help: "mailbox for mail to unknown addresses; if not set, the server refuses such mail"},
-		{Name: "GATEWAY_CERT", Help: "file with the certificate for STARTTLS and its chain (PEM)"},
-		{Name: "GATEWAY_KEY", Help: "file with the certificate's key (PEM)"},
+		{Name: "GATEWAY_CERT", Help: "PEM file with the certificate chain for STARTTLS"},
+		{Name: "GATEWAY_KEY", Help: "PEM file with the certificate's private key"},
 		{
 			Name: "GATEWAY_MTA_USER",
 			Help: "OS user that this machine's mail server runs as, such as postfix; required with TRUSTED_AUTHSERV",
@@ -38,7 +38,7 @@ func gatewaySettings() []setting {
 		{Name: "GATEWAY_SMARTHOST", Help: "relay for mail to other domains: smtps://USER@HOST:465 or smtp://HOST:587 " +
 			"(default: deliver to each domain's MX)"},
 		{Name: "GATEWAY_PASSWORD_FILE", Help: "file whose first line is the password for GATEWAY_SMARTHOST"},
-		{Name: "GATEWAY_RESOLVER", Help: "DNS server, as ADDRESS:PORT (default: the machine's)"},
+		{Name: "GATEWAY_RESOLVER", Help: "DNS server, as ADDRESS:PORT (default: the system's resolver)"},
 	}
 }
 

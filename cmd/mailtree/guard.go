@@ -57,7 +57,7 @@ func guardInstall(p *program, env []string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "install [REPOSITORY]",
 		Short: "Install the guard's hooks in a code repository",
-		Long: "Install the guard's hooks pre-commit and pre-merge-commit (with --push also pre-push) in a code repository. Existing\n" +
+		Long: "Install the guard's pre-commit and pre-merge-commit hooks (with --push, also pre-push) in a code repository. Existing\n" +
 			"hooks are kept and run first. A second run changes nothing.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -53,8 +53,8 @@ func hookCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait for mail and wake the session")
-	c.Flags().BoolVar(&follow, "follow", false, "follow a turn in the client's files (started by the hook itself)")
-	c.Flags().BoolVar(&plugin, "plugin", false, "do nothing if `mailtree setup` also wrote hooks (used by plugins)")
+	c.Flags().BoolVar(&follow, "follow", false, "wait for the end of a turn, as recorded in the client's files (run by the hook itself)")
+	c.Flags().BoolVar(&plugin, "plugin", false, "do nothing if `mailtree setup` has written hooks (used by plugins)")
 	_ = c.Flags().MarkHidden("follow") // cannot fail: the flags exist
 	_ = c.Flags().MarkHidden("plugin")
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return harmless(err) })

@@ -142,10 +142,10 @@ func verify(ctx context.Context, p *program) error {
 	for _, d := range r.Differences {
 		fmt.Fprintln(p.std.out, format.Printable(d))
 	}
-	hint := "Please report how this happened, and rebuild the index with `mailtree index rebuild`"
+	hint := "This is a bug: please report it. To rebuild the index: `mailtree index rebuild`"
 	if !v.running {
-		hint = "If the files were edited while no server was running, the next server indexes the edits. Otherwise run " +
-			"`mailtree index rebuild`"
+		hint = "If the files were edited while no server was running, the server updates the index when it starts. " +
+			"Otherwise, rebuild the index: `mailtree index rebuild`"
 	}
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }

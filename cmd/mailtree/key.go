@@ -28,7 +28,7 @@ func keyCommand(p *program) *cobra.Command {
 			"A machine that shares a project's mail (`mailtree sync`) publishes its key in the project: `key list` shows the key,\n" +
 			"and `key trust ID` trusts it. First compare the id with the one that `key list` shows on the other machine, because\n" +
 			"anyone who can write to the shared repository can publish a key under any name.\n\n" +
-			"The store's file trusted_keys contains the keys, one per line. A running server notices changes at once.",
+			"Trusted keys are stored in the store's file trusted_keys, one per line. A running server notices changes at once.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -148,7 +148,7 @@ func (p *program) listKeys() error {
 		delete(published, k.ID)
 	}
 	for _, id := range slices.Sorted(maps.Keys(published)) {
-		fmt.Fprintf(out, "%s\t%s (not trusted: published in %s)\n", id, published[id].Name, published[id].project)
+		fmt.Fprintf(out, "%s\t%s (published in %s, not trusted)\n", id, published[id].Name, published[id].project)
 	}
 	bad = errors.Join(bad, err)
 	return errors.Join(out.Flush(), bad)

@@ -30,7 +30,7 @@ func laterCommand(p *program) *cobra.Command {
 			return usageError(c, fmt.Errorf("--for %w", err))
 		}
 		if long <= 0 || long > maildir.MaxLater {
-			return usageError(c, fmt.Errorf("--for is %s, but must be more than 0 and at most 30d, such as 2h or 3d", format.Quote(*given)))
+			return usageError(c, fmt.Errorf("--for is %s, but must be greater than 0 and at most 30d, such as 2h or 3d", format.Quote(*given)))
 		}
 		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {

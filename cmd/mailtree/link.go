@@ -42,7 +42,7 @@ func linkCommand(p *program) *cobra.Command {
 		return p.atFolder(c.Context(), ask, asJSON, func(l mcpserver.LinkedFolder) {
 			fmt.Fprintf(p.std.out, "%s now belongs to project %s (%s)\n", cli.Line(l.Folder), l.Slug, cli.Line(l.HumanKey))
 			if l.Moved != "" {
-				fmt.Fprintf(p.std.out, "it replaces %s, which no longer exists\n", cli.Line(l.Moved))
+				fmt.Fprintf(p.std.out, "the folder replaces %s, which no longer exists\n", cli.Line(l.Moved))
 			}
 			if l.Hidden != "" {
 				fmt.Fprintf(p.std.out, "the folder's own project, %s, keeps its mail. To read it, use --project; to remove the link, "+
@@ -59,8 +59,8 @@ func unlinkCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "unlink [FOLDER]",
 		Short: "Remove the link from a folder to a project",
-		Long: "Remove the entry for FOLDER (default: this folder) from the map of folders: a link, or a clone or worktree that\n" +
-			"mailtree has recorded. The project keeps its mail.",
+		Long: "Remove the link from FOLDER (default: this folder) to its project. If mailtree has recorded FOLDER as another clone\n" +
+			"or worktree of a project's code base, remove that record too. The project keeps its mail.",
 		Args: cobra.MaximumNArgs(1),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
@@ -156,7 +156,7 @@ var questions = map[storedir.Rule]string{
 	storedir.Existing: "the folder, or one above it in its working tree, has a project",
 	storedir.Main:     "it is a linked worktree, and the main working tree has a project",
 	storedir.Bare:     "it is a worktree of a bare repository, and the folder that contains the worktrees has a project",
-	storedir.Noted:    "mailtree has recorded it as another clone or a removed worktree of a project",
+	storedir.Noted:    "mailtree has recorded it as another clone, or as a removed worktree, of a project's code base",
 	storedir.New:      "it gets a new project",
 }
 
@@ -169,7 +169,7 @@ func (p *program) because(m storedir.Meaning) string {
 		return fmt.Sprintf(" (%s)", cli.Line(m.Place.Top))
 	case storedir.New:
 		if m.Place.Top != "" && !p.cfg.Scope.PerPath {
-			return ", unless the call that creates it finds that this is another clone of a code base that has a project"
+			return ", unless the folder turns out to be another clone of a project's code base"
 		}
 	}
 	return ""

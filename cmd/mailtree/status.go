@@ -28,7 +28,7 @@ func statusCommand(p *program) *cobra.Command {
 func (p *program) status(ctx context.Context, asJSON bool) error {
 	if !serves(ctx, p.cfg) {
 		if holder := storedir.Holder(p.cfg.Store); storedir.Held(p.cfg.Store) {
-			return fmt.Errorf("process %s is using the store %s but is not serving it", holder, p.cfg.Store)
+			return fmt.Errorf("the store %s is in use by process %s, which is not responding", p.cfg.Store, holder)
 		}
 		return cmp.Or(p.begin(), fmt.Errorf("no server is running for the store %s; the next command starts one", p.cfg.Store))
 	}

@@ -222,7 +222,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 	case acts && held:
 		return
 	case acts && now.Sub(d.appeared) < settles:
-		d.notice = "Nothing was done, because this row has just appeared. Press the key again."
+		d.notice = "This row or thread has just changed, so the key was ignored. Press it again."
 		return
 	}
 	d.notice = ""
@@ -313,9 +313,9 @@ func (d *Desk) answerable() (r Row, why string) {
 	case !r.Decides:
 		why = "Yes, No and Later work only for verified messages from this store that ask you a question. To reply, press r."
 	case d.open.long[r.Message]:
-		why = "The message that asks is longer than the screen, so it needs a written reply: press r."
+		why = "The question is longer than the screen. To write a reply, press r."
 	case !d.open.whole[r.Message]:
-		why = "The message that asks is not fully on the screen. Scroll with Space and b, or press r."
+		why = "Part of the question is not on the screen. Scroll with Space and b, or press r."
 	}
 	return r, why
 }

@@ -17,7 +17,7 @@ const bar = " | "
 const narrow = 38
 
 // keyHelp is the help text that lists the keys.
-const keyHelp = `j k  next or previous row; if a thread is open, opens that row.
+const keyHelp = `j k  next or previous row; also opens the row if a thread is open.
 o Enter  opens the row.
 Space b  scroll the thread.
 y n  answer yes or no.
@@ -179,7 +179,7 @@ func (o *opened) drawText(m *Message, screen *cli.Screen) []string {
 	if t.lines == nil || t.body != body || t.below != m.Below || t.width != screen.Width {
 		shown := strings.ReplaceAll(screen.Markdown(body, 0), "\t", "    ")
 		if m.Truncated {
-			shown += "The rest: mailtree read " + screen.ShortID(m.ID) + "\n"
+			shown += "To read the rest: mailtree read " + screen.ShortID(m.ID) + "\n"
 		}
 		t = drawnText{body, m.Below, screen.Width, wrapped(strings.TrimSuffix(shown+m.Below, "\n"), "", screen.Width)}
 		o.drawn[m.ID] = t
