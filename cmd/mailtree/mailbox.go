@@ -201,7 +201,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 func mailboxHookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
-		Short: "Manage mail hooks: programs that run when mail arrives or has been sent",
+		Short: "Manage mail hooks: commands that run when mail arrives or has been sent",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
