@@ -24,7 +24,7 @@ func undoCommand(p *program) *cobra.Command {
 			"Marking a message as read or unread is undone only if you specify the message. Only files that the action changed are\n" +
 			"restored. A sent message is removed for everyone; the agents that had read it are notified and listed here. A released\n" +
 			"path is claimed again if no other agent has claimed it. If you run the command again, it undoes the action before that;\n" +
-			"--list lists all actions that can be undone. `mailtree redo` redoes what was undone.",
+			"--list lists the actions that can be undone. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
