@@ -213,7 +213,7 @@ func TestSince(t *testing.T) {
 		return text
 	}
 	jump.Store(int64(-time.Hour))
-	contains(t, look(s.base+"/"), "Nothing was decided, closed or asked.")
+	contains(t, look(s.base+"/"), "No decisions, closed threads or open questions.")
 	jump.Store(int64(2*time.Minute - time.Hour))
 	look(s.base + "/")
 	asked := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Which index?", Body: "b"})

@@ -69,7 +69,7 @@ func mailboxCreateCommand(p *program) *cobra.Command {
 		if *owner != "" {
 			var err error
 			if ask.Owner, err = uidOf(*owner); err != nil {
-				return &exitError{exitUsage, fmt.Errorf("--owner: this machine has no user %q", *owner)}
+				return &exitError{exitUsage, fmt.Errorf("--owner: unknown OS user %q", *owner)}
 			}
 		}
 		return askAndShow(c.Context(), p, f, "mailbox-create", ask, func(d *deskWork, m *mcpserver.MailboxLine) error {
@@ -151,8 +151,8 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail for it is deferred until you create it again: "+
-			"`mailtree mailbox create %s`\n", m.Name, m.Name)
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail that belongs there is deferred until you create the "+
+			"mailbox again: `mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 		Use:   "trust NAME [SENDER]",
 		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
 		Long: "Make a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox then\n" +
-			"trusts mail from this sender if DMARC confirms its origin. Trusted mail wakes the agent, and hooks run for it.\n" +
+			"trusts mail from this sender if the mail passes DMARC. Trusted mail wakes the agent and runs the mailbox's hooks.\n" +
 			"Without SENDER, the command lists the trusted senders.\n" +
 			"\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +
@@ -201,7 +201,7 @@ func showSenders(d *deskWork, s *mcpserver.Senders) {
 func mailboxHookCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hook",
-		Short: "Manage the commands that run when mail arrives or has been sent",
+		Short: "Manage mail hooks: commands that run when mail arrives or has been sent",
 		Args:  cobra.NoArgs,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -256,7 +256,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().SetInterspersed(false)
-	c.Flags().StringVar(&h.Name, "name", "", "name of the hook (default: derived from what it does)")
+	c.Flags().StringVar(&h.Name, "name", "", "name of the hook (default: a hash of the event and the command)")
 	c.Flags().IntVar(&h.Timeout, "timeout", hook.DefaultTimeout, "time limit for the program, in seconds")
 	c.Flags().BoolVar(&h.FireOnUntrusted, "fire-on-untrusted", false, "on_receive: also run for mail from untrusted senders")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -34,11 +34,11 @@ type metrics struct {
 // newMetrics creates the counters. The caller sets health and usage before the first request.
 func newMetrics() *metrics {
 	m := &metrics{
-		operations: newFamily("counter", "operations_total", "Write operations, by verb and outcome: ok, or why they were refused."),
+		operations: newFamily("counter", "operations_total", "Write operations, by verb and outcome: ok or an error code."),
 		durations: newFamily("histogram", "operation_duration_seconds", "How long callers waited for a write operation.",
 			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30),
 		latency: newFamily("histogram", "delivery_latency_seconds",
-			"Time from the creation of a message until a recipient takes it out of its mailbox (check_mail, receive).",
+			"Time from the creation of a message until a recipient takes it with check_mail or receive.",
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
@@ -152,7 +152,7 @@ func (m *metrics) state(ctx context.Context, w io.Writer) {
 	modes := map[string]float64{"starting": 0, "watching": 0, "polling": 0, "degraded": 0}
 	modes[r.Watcher.Mode] = 1
 	u, incoming := m.usage(), m.incoming()
-	byLabel("build_info", "1, labeled with the server's version.", "version", map[string]float64{r.Version: 1})
+	byLabel("build_info", "Always 1; the label contains the server's version.", "version", map[string]float64{r.Version: 1})
 	gauge("degraded", "1 if there is a problem that a user must fix; /health reports it.", degraded)
 	gauge("projects", "Projects in the store.", float64(r.Projects))
 	gauge("agents", "Agents in all projects.", float64(r.Agents))
@@ -161,7 +161,7 @@ func (m *metrics) state(ctx context.Context, w io.Writer) {
 	gauge("unread", "Unread copies in all inboxes.", float64(r.Unread))
 	gauge("problems", "Invalid files; `mailtree doctor` lists them.", float64(r.Problems))
 	gauge("index_lag_seconds", "Age of the oldest file change that the server has seen but not indexed yet.", r.IndexLag)
-	byLabel("watcher_mode", "1 for the watcher's current mode.", "mode", modes)
+	byLabel("watcher_mode", "1 for the watcher's current mode, 0 for the other modes.", "mode", modes)
 	gauge("watched_folders", "Folders that the watcher watches.", float64(r.Watcher.Folders))
 	gauge("history_pending", "Operations and edits that are not committed yet.", float64(pending))
 	gauge("waiting_files", "Files that cannot be read because of a system error; the server retries them.", float64(waiting))
@@ -171,7 +171,7 @@ func (m *metrics) state(ctx context.Context, w io.Writer) {
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
 	gauge("incoming_memory_bytes", "Bytes of memory used by mail from other domains that is being received and parsed.",
 		float64(incoming.Memory))
-	gauge("incoming_memory_limit_bytes", "Maximum of mailtree_incoming_memory_bytes.", spool.MemoryLimit)
+	gauge("incoming_memory_limit_bytes", "Limit on mailtree_incoming_memory_bytes.", spool.MemoryLimit)
 	gauge("incoming_file_bytes", "Bytes in temporary files of mail from other domains that is being received.", float64(incoming.Files))
-	gauge("incoming_file_limit_bytes", "Maximum of mailtree_incoming_file_bytes; beyond it, the server answers 452.", spool.FileLimit)
+	gauge("incoming_file_limit_bytes", "Limit on mailtree_incoming_file_bytes; above it, the server replies 452.", spool.FileLimit)
 }

@@ -34,9 +34,9 @@ func newProjectCommand(p *program) *cobra.Command {
 		Short: "Create a mail project for a code base",
 		Long: "Create a mail project for a code base that has none. The code base is the Git working tree that contains PATH\n" +
 			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an\n" +
-			"agent of the project. The command prints the project's name. It refuses to use / or your home folder. Another clone\n" +
-			"of a code base that has a project joins that project, and so does a worktree of a bare repository. With --separate,\n" +
-			"it gets a project of its own.",
+			"agent of the project. The command prints the project's name. It does not accept / or your home folder.\n" +
+			"If another clone of the code base already has a project, this clone joins that project. A worktree of a bare\n" +
+			"repository does the same. With --separate, the clone or worktree gets a project of its own.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
@@ -80,7 +80,7 @@ func (p *program) refuseWide(dir string) error {
 	}
 	wide, err := p.cfg.Scope.IsTooWide(dir)
 	if err == nil && wide {
-		err = fmt.Errorf("%q is not a code base, and a project there would cover every folder below it. Run this in a code base: "+
+		err = fmt.Errorf("%q is not a code base: a project there would cover every folder below it. In a code base, run "+
 			"`mailtree new project`", dir)
 	}
 	return err
@@ -91,9 +91,9 @@ func newAgentCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent NAME",
 		Short: "Create an agent with a mailbox in the project",
-		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. A client becomes\n" +
-			"that agent if AGENT_NAME is set to its name. Usually this is not necessary: agents and users are created on first use.\n" +
-			"`mailtree mailbox delete NAME` removes an agent.",
+		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. To make a client\n" +
+			"act as that agent, set AGENT_NAME=NAME in the client's environment. You rarely need this command: agents and users are\n" +
+			"created on first use. `mailtree mailbox delete NAME` removes an agent.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)

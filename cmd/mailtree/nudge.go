@@ -20,10 +20,9 @@ func nudgeCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nudge",
 		Short: "Notify agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each agent that is ready and has mail that it has not been notified of, once per\n" +
-			"message. The command lists the agents that it notified and those that it could not notify. With --watch, it keeps\n" +
-			"running until interrupted. It works through the store's server; if no server is running, it starts one in the\n" +
-			"background.",
+		Long: "Type a notice into the tmux window of each ready agent that has new mail. An agent gets only one notice of a message.\n" +
+			"The command lists the agents that it notified and those that it could not notify. With --watch, it keeps running until\n" +
+			"interrupted. If no server is running, the command starts one in the background.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return p.nudge(c.Context(), watch) },
 	}

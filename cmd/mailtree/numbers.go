@@ -73,8 +73,8 @@ type nextPage struct {
 
 // addMoreFlags adds to c the flags that continue a list. They set cursor and the project in f.
 func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
-	c.Flags().StringVar(cursor, "cursor", "", "for scripts: continue where the list with this next_cursor ended")
-	more := c.Flags().Bool("more", false, "continue the list that this terminal shows")
+	c.Flags().StringVar(cursor, "cursor", "", "for scripts: continue the list from this next_cursor")
+	more := c.Flags().Bool("more", false, "show the next page of the last list in this terminal")
 	c.MarkFlagsMutuallyExclusive("more", "cursor")
 	before := c.PreRunE
 	c.PreRunE = func(c *cobra.Command, args []string) error {
@@ -296,12 +296,12 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 			if ok {
 				arg, project = id, of
 			} else if row := rowLetter().FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
-				return named, &exitError{exitNothing, fmt.Errorf("there is no message %s in the threads that this terminal has "+
-					"shown. To show a thread first: `mailtree thread %s`", arg, row)}
+				return named, &exitError{exitNothing, fmt.Errorf("this terminal has not shown a message %s. To show the "+
+					"thread in that row: `mailtree thread %s`", arg, row)}
 			}
 		}
 		if project != "" && named.Project != "" && project != named.Project {
-			return named, &exitError{exitUsage, fmt.Errorf("the rows are in different projects, %s and %s: use one command for each",
+			return named, &exitError{exitUsage, fmt.Errorf("the rows are in different projects, %s and %s: use a separate command for each",
 				named.Project, project)}
 		}
 		named.Unsure = named.Unsure || project != "" && len(last.Threads) == 0

@@ -24,7 +24,7 @@ func readCommand(p *program) *cobra.Command {
 		Short: "Read a message",
 		Long: "Read a message; without ID, the first one that is waiting for you. A message that was sent to you is marked as read.\n" +
 			"ID is a row number from the last list, or a message id, which you can abbreviate to any unique prefix. A row number\n" +
-			"from `mailtree` means the unread messages in that thread, or if there are none, the message that is waiting for you.\n" +
+			"from `mailtree` selects the unread messages in that thread or, if there are none, the message that is waiting for you.\n" +
 			"With --json, the command prints the response of the check_my_messages tool, or resource://message for a message that\n" +
 			"is not yours.",
 		Args:              cobra.MaximumNArgs(1),

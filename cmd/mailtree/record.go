@@ -53,9 +53,9 @@ func sinceFlag(c *cobra.Command, value, usage string) func() (time.Time, error) 
 func decisionsCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "decisions",
-		Short: "List what was decided, newest first",
-		Long: "List what was decided, newest first: lines in messages that begin with \"Decision:\", \"Decided:\", \"Agreed:\" or\n" +
-			"\"Resolution:\".",
+		Short: "List decisions, newest first",
+		Long: "List decisions, newest first. A decision is a line in a message that begins with \"Decision:\", \"Decided:\", \"Agreed:\"\n" +
+			"or \"Resolution:\".",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -79,7 +79,7 @@ func decisionsCommand(p *program) *cobra.Command {
 					}
 					s.Table(recordRows(d, "", found.Decisions))
 					if found.More {
-						s.Tell("%s\n", s.Faint("there may be more: use a more recent --since"))
+						s.Tell("%s\n", s.Faint("older decisions may be missing; to find them, use `mailtree search`"))
 					}
 					return nil
 				})
@@ -93,9 +93,9 @@ func catchUpCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "catchup",
 		Short: "Show what happened since you last looked",
-		Long: "Show what was decided, how many threads were closed, which questions have no answer, and which agents are stuck.\n" +
-			"Without --since, the command starts from your last activity (reading, acknowledging or writing) before a pause of at\n" +
-			"least an hour. It does not mark anything as read.",
+		Long: "Show the decisions, the number of closed threads, the unanswered questions and the agents that are stuck. Without\n" +
+			"--since, the command starts from your last activity (reading, acknowledging or writing) before your most recent pause of\n" +
+			"an hour or more. It does not mark anything as read.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
@@ -133,7 +133,7 @@ func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	d.Tell("%s\n", d.Bold("Since "+d.Clock(u.Since.Time)))
 	stuck := stuckLines(d, u.Stopped, u.Asleep, "")
 	if len(u.Decisions)+u.Closed+len(u.Open)+len(stuck) == 0 {
-		d.Tell("%s\n", d.Faint("nothing was decided, closed or asked"))
+		d.Tell("%s\n", d.Faint("no decisions, closed threads or open questions"))
 		return
 	}
 	rows := recordRows(d, "Decided", u.Decisions)

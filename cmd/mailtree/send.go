@@ -235,7 +235,7 @@ func noText(to []string, id string) error {
 	case id != "":
 		how = fmt.Sprintf("%q is treated as a message id, as in `mailtree reply ID TEXT`", id)
 	case len(to) > 0:
-		how = fmt.Sprintf("arguments treated as agents: %s. Pass a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
+		how = fmt.Sprintf("all arguments were treated as recipients (%s). Pass a one-word text with -m", strings.Trim(fmt.Sprintf("%q", to), "[]"))
 	}
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }

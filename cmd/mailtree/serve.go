@@ -42,15 +42,15 @@ func serveCommand(p *program) *cobra.Command {
 		Use:   "serve",
 		Short: "Run the server",
 		Long: "Run the server until interrupted. The command creates the store if it is missing, brings the index up to date with\n" +
-			"the files, and serves MCP over Streamable HTTP and on a Unix socket in the store. If `mailtree stdio` started a\n" +
-			"server in the background, that server stops first. On a terminal, the command prints a line for each operation.",
+			"the files, and serves MCP over Streamable HTTP and on a Unix socket in the store. If a server is running in the\n" +
+			"background, that server stops first. On a terminal, the command prints a line for each operation.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), p)
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"run in the background: serve HTTP only after `mailtree open` has asked for the page, log to server.log in the store, "+
+		"run in the background: serve HTTP only once `mailtree open` needs the page, log to server.log in the store, "+
 			"and stop when no client has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
@@ -373,7 +373,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" are still running; the server is stopping without them",
+				a.log.Error("the "+p.what+" are still running; the server is not waiting for them any longer",
 					"waited", partsGrace)
 			}
 		}

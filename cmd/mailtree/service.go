@@ -25,8 +25,8 @@ func serviceCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "service",
 		Short: "Print a systemd user unit (launchd agent on macOS)",
-		Long: "Print a unit for systemd's user manager, or on macOS a launchd agent. It starts the server at login and restarts it\n" +
-			"after a failure. The unit contains the settings from flags and the environment, the store and the PATH as they are now.\n" +
+		Long: "Print a systemd user unit, or on macOS a launchd agent. It starts the server at login and restarts it after a failure.\n" +
+			"It contains the path of the store, the current PATH, and the current settings from flags and the environment.\n" +
 			"Standard error shows the commands that save the file and start the server. The command itself changes nothing.",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

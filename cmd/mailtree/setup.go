@@ -72,8 +72,8 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.instructions, "instructions", false, "also add five lines of instructions for agents to the AGENTS.md or CLAUDE.md "+
 		"that the client reads")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini, qwen)")
-	f.StringVar(&o.toolset, "toolset", "", "aimx: write an additional entry \"email\" for that toolset, without hooks")
-	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that have plugins into the folder `DIR`")
+	f.StringVar(&o.toolset, "toolset", "", "if set to aimx: write an additional entry \"email\" for that toolset, without hooks")
+	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that support plugins to the folder `DIR`")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff without making them")
 	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
@@ -102,7 +102,7 @@ func (o setupOptions) conflict(args []string) error {
 	case len(instead) > 1:
 		return errors.New("use only one of --list, --check, --print and --remove")
 	case o.plugin != "" && (len(args) > 0 || o != setupOptions{plugin: o.plugin, dryRun: o.dryRun}):
-		return errors.New("--plugin writes the plugins of all clients: specify only a folder and, if you like, --dry-run")
+		return errors.New("--plugin writes the plugins of all clients: omit the client and all other flags except --dry-run")
 	case o.json && !o.check:
 		return errors.New("--json requires --check")
 	case o.user && o.project:
@@ -110,7 +110,7 @@ func (o setupOptions) conflict(args []string) error {
 	case o.toolset != "" && o.toolset != clients.Email:
 		return fmt.Errorf("--toolset is %q, but must be aimx: omit it to set up the mail tools", o.toolset)
 	case o.toolset != "" && (o.http || o.instructions || o.list):
-		return errors.New("--toolset aimx works only over `mailtree stdio`: omit --http, --instructions and --list")
+		return errors.New("--toolset aimx cannot be used with --http, --instructions or --list")
 	case len(args) == 1 && !slices.Contains(clientNames(), args[0]):
 		names := clientNames()
 		return fmt.Errorf("unknown client %q%s. Clients: %s", args[0], meant(format.Near(args[0], names)), strings.Join(names, ", "))
@@ -155,8 +155,8 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 		return p.changeClient(o, s, changes, err)
 	}
 	if o.allow && !s.Client.CanAllow() {
-		return &exitError{2, fmt.Errorf("--allow: setup cannot write permissions for %s. Allow mailtree's tools there when it asks",
-			s.Client.Title)}
+		return &exitError{2, fmt.Errorf("--allow: setup cannot write permissions for %s. Omit --allow, and allow mailtree's tools when "+
+			"%s asks", s.Client.Title, s.Client.Title)}
 	}
 	want := clients.Wanted{NoHooks: o.noHooks, Instructions: o.instructions, Allow: o.allow}
 	if want.Server, err = p.serverFor(ctx, s.Client, o); err != nil {
@@ -382,7 +382,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 		direct.URL = at
 	} else if p.cfg.Port == 0 {
 		return direct, &exitError{exitUsage, fmt.Errorf("%s is \"0\", which clients cannot connect to, and the store's server is not "+
-			"listening over HTTP: run `mailtree serve` first, or specify the port that it will use", p.cfg.given("PORT"))}
+			"serving HTTP: specify the port of the server, or first run `mailtree serve`", p.cfg.given("PORT"))}
 	}
 	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that others can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
@@ -416,8 +416,8 @@ func onLoopback(address string) bool {
 // whyTransport explains how the entry's transport behaves while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
-		return "The client connects over HTTP, so its calls fail if no server is running. `mailtree service` prints how to start one at " +
-			"login; without --http, the client starts a server itself"
+		return "The client connects over HTTP, so its calls fail if no server is running. Without --http, the client starts a server " +
+			"itself. To start the server at login, see `mailtree service`"
 	}
 	return "The client runs `mailtree stdio`, which starts a server if none is running, so calls also work after a crash or a " +
 		"reboot; with --http they would fail"
@@ -450,22 +450,22 @@ func (p *program) serves(ctx context.Context, server clients.Server) error {
 	}
 	res, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return errors.New("no server is responding there")
+		return errors.New("no server is responding at this address")
 	}
 	defer res.Body.Close()
 	var h healthReport
 	if err := json.NewDecoder(res.Body).Decode(&h); err != nil || h.Store == "" {
-		return fmt.Errorf("the server there is not a mailtree server that you can use (%s)", res.Status)
+		return fmt.Errorf("the server at this address is not a mailtree server, or refuses your requests (%s)", res.Status)
 	}
 	if h.Store != p.cfg.Store {
-		return fmt.Errorf("the server there uses another store, %q", h.Store)
+		return fmt.Errorf("the server at this address uses another store, %q", h.Store)
 	}
 	return nil
 }
 
 func (p *program) listClients(ctx context.Context, at clients.Site) error {
 	screen := cli.NewScreen(p.std.out, p.variable)
-	rows := []cli.Row{{Cells: []string{"CLIENT", "NAME", "INSTALLED", "SETUP WRITES", "YOUR FILE", "PROJECT'S FILE"}}}
+	rows := []cli.Row{{Cells: []string{"CLIENT", "NAME", "INSTALLED", "SETUP WRITES", "USER FILE", "PROJECT FILE"}}}
 	for _, c := range clients.List() {
 		found := "-"
 		if (clients.Setup{Site: at, Client: c, Scope: clients.User}).Found() {
@@ -495,7 +495,7 @@ func (p *program) listClients(ctx context.Context, at clients.Site) error {
 		for i, r := range rows {
 			rows[i].Cells, rows[i].Below = r.Cells[:4], r.Cells[4]+" "+r.Cells[5]
 		}
-		rows[0].Below = "YOUR FILE, PROJECT'S FILE"
+		rows[0].Below = "USER FILE, PROJECT FILE"
 	}
 	return screen.Paged(ctx, func(s *cli.Screen) error {
 		s.Table(rows)

@@ -30,7 +30,8 @@ func (p *program) status(ctx context.Context, asJSON bool) error {
 		if holder := storedir.Holder(p.cfg.Store); storedir.Held(p.cfg.Store) {
 			return fmt.Errorf("the store %s is in use by process %s, which is not responding", p.cfg.Store, holder)
 		}
-		return cmp.Or(p.begin(), fmt.Errorf("no server is running for the store %s; the next command starts one", p.cfg.Store))
+		return cmp.Or(p.begin(), fmt.Errorf("no server is running for the store %s; the next command that needs a server "+
+			"starts one", p.cfg.Store))
 	}
 	return p.asCommand(ctx, p.cfg.dialServer, func(ctx context.Context, c *cli.Client) error {
 		d := &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: asJSON}

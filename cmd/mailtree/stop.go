@@ -18,8 +18,9 @@ func stopCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stop",
 		Short: "Stop the server",
-		Long: "Stop the store's server, and return when it has stopped. The next command, or an agent's next call over stdio, starts\n" +
-			"a server again. A service (`mailtree service`) starts again at the next login, unless it is disabled.",
+		Long: "Stop the store's server, and return when it has stopped. The next command that needs a server starts one again,\n" +
+			"and so does an agent's next call over stdio. A service (`mailtree service`) starts again at the next login, unless it\n" +
+			"is disabled.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			stopped, err := p.stop(c.Context())
@@ -73,7 +74,7 @@ func (p *program) awaitEnd(ctx context.Context, process int) error {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return fmt.Errorf("process %d is still finishing its work", process)
+			return fmt.Errorf("process %d is still shutting down", process)
 		}
 	}
 	return nil

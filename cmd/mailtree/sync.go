@@ -110,7 +110,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 			})
 			switch {
 			case err != nil:
-				return fmt.Errorf("cannot join the mail at %s: %w", format.Printable(args[0]), err)
+				return fmt.Errorf("cannot join the shared repository %s: %w", format.Printable(args[0]), err)
 			case asJSON:
 				return p.printJSON(made)
 			}

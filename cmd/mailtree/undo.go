@@ -21,10 +21,10 @@ func undoCommand(p *program) *cobra.Command {
 		Short: "Undo your last action, or the last one on a message",
 		Long: "Undo your last action, or your last one on a message. You can undo actions on messages (sending, changing,\n" +
 			"acknowledging, archiving, deleting), on claims (claiming, releasing) and on holds (holding an agent, ending a hold).\n" +
-			"Marking a message as read or unread is undone only if you specify the message. Nothing else that happened at the same\n" +
-			"time is undone. A sent message is removed for everyone; the agents that had read it are notified and listed here. A\n" +
-			"released path is claimed again if no other agent has claimed it. If you run the command again, it undoes the action\n" +
-			"before that; --list shows all of them. `mailtree redo` redoes what was undone.",
+			"Marking a message as read or unread is undone only if you specify the message. Only files that the action changed are\n" +
+			"restored. A sent message is removed for everyone; the agents that had read it are notified and listed here. A released\n" +
+			"path is claimed again if no other agent has claimed it. If you run the command again, it undoes the action before that;\n" +
+			"--list lists the actions that can be undone. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -103,7 +103,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && history.BesideMessage(a.Operation) && a.ID != "" {
-		d.Tell("the message about it was also withdrawn\n")
+		d.Tell("the message to the agent was also withdrawn\n")
 	}
 	if len(a.Readers) > 0 {
 		d.Tell("readers notified: %s\n", listNames(a.Readers))
@@ -118,7 +118,7 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 // tellQueued prints the projects in which the operation will be undone or redone later.
 func (d *deskWork) tellQueued(slugs []string, how string) {
 	if len(slugs) > 0 {
-		d.Tell("queued: %s (it will be %s there as soon as the project's mail can be written)\n", listNames(slugs), how)
+		d.Tell("queued: %s (will be %s as soon as the server can write to that project)\n", listNames(slugs), how)
 	}
 }
 

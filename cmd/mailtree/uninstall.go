@@ -33,8 +33,8 @@ func uninstallCommand(p *program) *cobra.Command {
 		Short: "Remove everything that mailtree wrote outside its store",
 		Long: "Remove what mailtree wrote outside its store: clients' entries, hooks and lines for agents, the guard's hooks, the\n" +
 			"service's unit, and the lists of row numbers. The command stops the server first. It checks the store's own records,\n" +
-			"all clients' files in your home folder, and the folders of all projects, and then lists what it cannot find itself.\n" +
-			"The store stays, with all mail, unless you specify STORE.\n" +
+			"all clients' files in your home folder, and the folders of all projects. At the end, it lists what it does not remove.\n" +
+			"The store and its mail are kept, unless you specify STORE.\n" +
 			"Exit status 0: everything was removed. 1: something could not be removed.",
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -166,7 +166,7 @@ func (u *uninstall) service(ctx context.Context) {
 		return
 	}
 	if err != nil {
-		u.check(fmt.Errorf("cannot look for the service: %w", err))
+		u.check(fmt.Errorf("cannot check whether the service is installed: %w", err))
 		return
 	}
 	text, err := os.ReadFile(s.Path)
@@ -382,13 +382,13 @@ func (u *uninstall) lists() {
 // tellRest lists the items that the command does not remove, and the items that it cannot find.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
-		u.report("The store %s stays. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
+		u.report("kept the store %s. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
 	}
 	for _, dir := range earlierStores(u.p.cfg.Store) {
-		u.report("The store %s stays, with its mail and keys. `mailtree restore` moved it aside.", dir)
+		u.report("kept the store %s, with its mail and keys. `mailtree restore` moved it aside", dir)
 	}
 	program, _ := guard.Program()
-	u.report("Not removed, because mailtree cannot find them automatically:")
+	u.report("This command does not remove:")
 	for _, line := range []string{
 		"the program itself: " + cmp.Or(program, "mailtree"),
 		"lines that you added to your shell's startup files, and units that you saved elsewhere",

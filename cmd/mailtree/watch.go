@@ -21,14 +21,14 @@ func watchCommand(p *program) *cobra.Command {
 		Use:   "watch",
 		Short: "Follow a project's events, one per line",
 		Long: "Follow a project's events (with --all, every project's) until interrupted. Each event is one line: mail, read, ack,\n" +
-			"claim, release, hold, go, status, register, edit. If the server stops, the command continues with the next server.",
+			"claim, release, hold, go, status, register, edit. If the server stops, the command connects to the next one.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)
-	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line has only "+
-		"the \"seq\" to start from")
+	c.Flags().BoolVar(&lines, "lines", false, "for programs: print each event as a line of JSON; the first line contains "+
+		"only the \"seq\" at which the events begin")
 	all := c.Flags().Bool("all", false, "follow every project")
-	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" from --lines")
+	after := c.Flags().Uint64("after", 0, "continue after the event with this \"seq\" (see --lines)")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		w := &watching{screen: cli.NewScreen(p.std.out, p.variable), lines: lines || f.json}
 		var project string // empty means all projects

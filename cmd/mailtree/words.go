@@ -46,7 +46,7 @@ var pageWords = refusal.Words{
 		"look anywhere":        "",
 		"answer somebody else": "",
 		"name one project":     "The home page lists the projects.",
-		"go on":                "start the list again",
+		"go on":                "start from the beginning",
 		"place of the store":   "MCP_MAIL_STORE",
 		"give an address":      "The user who runs the server can assign one.",
 		"undo something else":  "To undo a change to a message, open its history.",
