@@ -129,7 +129,8 @@ func (s *status) program(p string) {
 	} else if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
 		s.add("program     %s", safe(p))
 	} else if other, err := exec.LookPath("mailtree"); err == nil {
-		s.add("program     %s is missing or not executable; the hooks use %s instead. To fix this, install the guard again", safe(p), safe(other))
+		s.add("program     %s is missing or not executable; the hooks use %s instead. To fix this, "+
+			"install the guard again", safe(p), safe(other))
 	} else {
 		s.bad("program     %s is missing or not executable, and mailtree is not on the PATH, so nothing is "+
 			"checked. Install the guard again", safe(p))
