@@ -431,7 +431,7 @@ func (s Setup) config() (string, error) {
 		return s.Client.user.find(s.Site), nil
 	}
 	if s.Client.project == "" {
-		return "", missingFile(s.Client.Title + " has no file for project-level MCP servers")
+		return "", missingFile(s.Client.Title + " has no project-level MCP configuration file")
 	}
 	return filepath.Join(s.Dir, s.Client.project), nil
 }
@@ -441,7 +441,7 @@ func (s Setup) notesFile() (string, error) {
 		return filepath.Join(s.Dir, s.Client.projectNotes), nil
 	}
 	if len(s.Client.userNotes.files) == 0 {
-		return "", missingFile(s.Client.Title + " has no file for user-level instructions")
+		return "", missingFile(s.Client.Title + " has no user-level instructions file")
 	}
 	return s.Client.userNotes.find(s.Site), nil
 }

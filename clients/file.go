@@ -22,7 +22,7 @@ const maxFile = 64 << 20
 var (
 	ErrReadOnly = errors.New("the file is read-only")
 	ErrChanged  = errors.New("another program changed the file in the meantime")
-	ErrOutside  = errors.New("the file was not changed, because a symbolic link points outside the code base")
+	ErrOutside  = errors.New("the symbolic link points outside the code base")
 	errNoFile   = errors.New("not a regular file")
 	errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFile>>20)
 )

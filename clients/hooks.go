@@ -47,7 +47,7 @@ type handlerForm func(e hookEvent, l line) []edit.Key
 type line struct{ posix, powershell string }
 
 // errNoHooks means that a client has no hooks file, or no hooks file for projects.
-var errNoHooks error = missingFile("no file for hooks")
+var errNoHooks error = missingFile("no hooks file")
 
 //go:embed plugin/opencode.js
 var opencodePlugin string

@@ -36,7 +36,7 @@ func (r *report) held(h *Held, warn bool) {
 	short.Reason = clip(short.Reason, 200)
 	r.say("mailtree guard: %s", format.Printable(hold.Sentence(&short, h.Agent)))
 	r.say("")
-	r.say("The hold lasts another %s, until %s, unless %s ends it earlier.",
+	r.say("The hold ends in %s, at %s, unless %s ends it earlier.",
 		format.TimeLeft(max(time.Minute, h.Until.Sub(r.q.Now))), h.Until.UTC().Format("2006-01-02 15:04 MST"), safe(h.By))
 	r.say("hold file: %s", safe(h.File))
 	if warn {
@@ -45,9 +45,9 @@ func (r *report) held(h *Held, warn bool) {
 	}
 	means := ""
 	if r.q.Hook == editing {
-		means = " with your mail tool, or"
+		means = " with your mail tool or this command"
 	}
-	r.say("Do not change any files until then, or ask %s%s:", safe(h.By), means)
+	r.say("Do not change any files until then. To continue earlier, ask %s%s:", safe(h.By), means)
 	r.say("  %s", r.message(h.By, h.Project, "May I continue?"))
 	if r.q.Hook != editing {
 		r.override()

@@ -129,7 +129,7 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	if r.place == insideTree {
 		if _, err := r.git.run(ctx, nil, "check-ignore", "-q", "--", filepath.Join(f.dir, PreCommit)); exited(err, 1) {
 			out = append(out, "Git does not ignore that folder. Do not commit the guard's hooks, because they contain "+
-				"paths on this machine.")
+				"machine-specific paths.")
 		}
 	}
 	return out
@@ -301,12 +301,12 @@ func (f *hooksFolder) plan(name, program string, g guarding) (*plan, error) {
 	}
 	switch {
 	case changed:
-		return nil, conflict("%s is the guard's hook, but it was changed. Move it elsewhere or undo the change, "+
-			"and try again.", safe(full))
+		return nil, conflict("%s is the guard's hook, but it has been modified. Undo the change or move the file "+
+			"elsewhere, and try again.", safe(full))
 	case old != nil:
 	case fi != nil && asideInfo != nil && !f.twins(name, data, aside) && !supersedes(data, aside):
-		return nil, conflict("%s is the hook that an earlier guard saved, but something has since replaced that guard "+
-			"with %s. Delete the hook that you no longer want, and try again.", safe(full+behind), safe(full))
+		return nil, conflict("There are two other hooks: %s, which an earlier guard saved, and %s, which has since "+
+			"replaced that guard. Delete the one that you no longer want, and try again.", safe(full+behind), safe(full))
 	case fi != nil:
 		p.keep, p.before, h.Shell = true, true, shellFor(data)
 	}
@@ -352,7 +352,7 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	case p.same:
 		return full + " is already installed: nothing changed", nil
 	case p.before:
-		return "installed " + full + "; the earlier hook is saved next to it as " + p.name + behind + " and runs first", nil
+		return "installed " + full + "; the earlier hook is saved as " + p.name + behind + " and runs first", nil
 	}
 	return "installed " + full, nil
 }
@@ -429,8 +429,8 @@ func Uninstall(ctx context.Context, at Site) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case changed:
-			return nil, conflict("%s is the guard's hook, but it was changed, so nothing was done. Save the "+
-				"changes elsewhere, then delete the file by hand; the earlier hook, if there was one, is next to it as %s.",
+			return nil, conflict("%s is the guard's hook, but it has been modified, so nothing was removed. Save your "+
+				"changes elsewhere and delete the file. If there was an earlier hook, it is in the same folder: %s.",
 				safe(filepath.Join(f.dir, file)), name+behind)
 		case h != nil:
 			files[name], found = file, append(found, name)

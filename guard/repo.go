@@ -65,8 +65,8 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 	case errors.Is(err, refusal.ErrUnavailable): // git is not installed
 		return nil, err
 	case err != nil:
-		e := notGuardable(refusal.Invalid("{name} {arg} is not a Git working tree that can be used here ({why}): specify the "+
-			"path of one."), path)
+		e := notGuardable(refusal.Invalid("{name} {arg} is not a usable Git working tree ({why}): specify the path "+
+			"of another one."), path)
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":
@@ -137,7 +137,7 @@ func below(p, dir string) bool {
 // writable returns an error for a hooks folder that Git tracks or that does not belong to this repository alone. The
 // error contains a line that the user can add to the hooks in such a folder.
 func (r *repository) writable(ctx context.Context, s Setup) error {
-	const line = "Add this line at the end of %s and pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
+	const line = "Add this line to the end of %s and pre-merge-commit:\n  mailtree guard check --hook pre-commit%s || exit"
 	to, store := safe(filepath.Join(r.hooks, PreCommit)), " --store "+ShellWord(s.Store)
 	switch r.place {
 	case shared:
@@ -154,8 +154,8 @@ func (r *repository) writable(ctx context.Context, s Setup) error {
 			store += " --project " + ShellWord(s.Project)
 		}
 		if len(tracked) > 0 {
-			return denied("The hooks of %s are in %s (core.hooksPath), which Git tracks. The guard's hooks contain paths on this "+
-				"machine and must not be committed. "+line, safe(r.top), safe(r.hooks), to, store)
+			return denied("The hooks of %s are in %s (core.hooksPath), which Git tracks. The guard's hooks contain "+
+				"machine-specific paths and must not be committed. "+line, safe(r.top), safe(r.hooks), to, store)
 		}
 	}
 	return nil

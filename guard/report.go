@@ -67,10 +67,10 @@ func (r *report) damaged(bad []format.Problem) {
 		if p.Line > 0 {
 			where += ":" + strconv.Itoa(p.Line)
 		}
-		r.say("mailtree guard: the file %s is not valid and has no effect: %s", where, safe(p.Reason))
+		r.say("mailtree guard: ignoring the invalid file %s: %s", where, safe(p.Reason))
 	}
 	if len(bad) > mostPaths {
-		r.say("mailtree guard: %d more files are not valid; `mailtree doctor --all` lists them", len(bad)-mostPaths)
+		r.say("mailtree guard: ignoring %d more invalid files; `mailtree doctor --all` lists them", len(bad)-mostPaths)
 	}
 }
 
@@ -102,7 +102,10 @@ func (r *report) advise(all []Blocked) {
 		whom = "their holders"
 	}
 	if r.q.Hook == editing {
-		means = " with your mail tool, or"
+		means = " with your mail tool or this command"
+		if len(asks) > 1 {
+			means = " with your mail tool or these commands"
+		}
 	}
 	r.say("Wait until %s and try again, or ask %s%s:", ends, whom, means)
 	for _, command := range asks {
@@ -112,7 +115,7 @@ func (r *report) advise(all []Blocked) {
 		return
 	}
 	if r.who.person && r.who.hint == "" {
-		r.say("Or release a claim. Its holder is notified:")
+		r.say("Or release a claim (its holder is notified):")
 		for _, b := range all {
 			r.say("  %s", r.release(b.Claim, b.Project))
 		}

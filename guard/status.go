@@ -129,9 +129,11 @@ func (s *status) program(p string) {
 	} else if err == nil && fi.Mode().IsRegular() && fi.Mode().Perm()&0o111 != 0 {
 		s.add("program     %s", safe(p))
 	} else if other, err := exec.LookPath("mailtree"); err == nil {
-		s.add("program     %s is gone; the hooks use %s. To fix this, install the guard again", safe(p), safe(other))
+		s.add("program     %s is missing or not executable; the hooks use %s instead. To fix this, "+
+			"install the guard again", safe(p), safe(other))
 	} else {
-		s.bad("program     %s is gone, and mailtree is not on the PATH, so nothing is checked. Install the guard again", safe(p))
+		s.bad("program     %s is missing or not executable, and mailtree is not on the PATH, so nothing is "+
+			"checked. Install the guard again", safe(p))
 	}
 }
 
@@ -155,6 +157,6 @@ func (s *status) claims(g guarding) {
 	s.add("project     %s in %s", slug, safe(g.Store))
 	s.add("claims      %d live", len(live))
 	for _, p := range bad[:min(len(bad), mostPaths)] {
-		s.add("            %s is not valid and has no effect: %s", safe(p.Path), safe(p.Reason))
+		s.add("            ignoring the invalid file %s: %s", safe(p.Path), safe(p.Reason))
 	}
 }

@@ -90,7 +90,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, b *countedBody
 		w.Header().Set("Connection", "close") // the server will not read the rest of the body
 		busy(w, nil, "too many large requests at once", aMoment)
 	case err != nil:
-		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body did not arrive completely")
+		writeError(w, http.StatusBadRequest, nil, protocol.CodeParse, "the request body is incomplete")
 	default:
 		return data, true
 	}

@@ -179,7 +179,7 @@ func TestCutMailSaysWhere(t *testing.T) {
 			}
 			continue
 		}
-		line := fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", len(m.Body), d.ID, filepath.Join(p.Dir(), d.CopyPath))
+		line := fmt.Sprintf("\n[truncated: the full body of %s, %d bytes, is in %s]", d.ID, len(m.Body), filepath.Join(p.Dir(), d.CopyPath))
 		text, cut := strings.CutSuffix(got, line)
 		if !cut || !strings.HasPrefix("s\n\n"+m.Body, text) || len(text) < 20_000 {
 			t.Errorf("%s: %d of %d bytes, ending %q", tt.tool, len(got), len(m.Body), got[max(0, len(got)-300):])

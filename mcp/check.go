@@ -104,7 +104,7 @@ func (s *Server) checkToken(next http.Handler) http.Handler {
 		switch {
 		case len(given) > 0 && s.cfg.Token != "":
 			if len(given) > 1 || !s.rightToken(given[0]) {
-				unauthorized(w, `, error="invalid_token"`, "this is not the server's token: "+howToToken)
+				unauthorized(w, `, error="invalid_token"`, "invalid token: "+howToToken)
 				return
 			}
 			c.Auth = "token"

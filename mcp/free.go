@@ -31,7 +31,7 @@ func (s *Server) free(ctx context.Context, p *maildir.Project, ask *FreeAsk) (f 
 	}
 	if !is {
 		return f, &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may release another agent's claim. Send {=other} " +
+			What: refusal.Invalid("{=name} is not a user, and only users may release another agent's claim. Send {=other} " +
 				"a message instead."),
 			Name:  ask.Person,
 			Other: ask.Holder,

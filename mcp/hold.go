@@ -48,7 +48,7 @@ func (ask *HoldAsk) toHold(ctx context.Context, p *maildir.Project) (agent strin
 	}
 	if !is {
 		return "", &maildir.Error{
-			What: refusal.Invalid("{=name} is not a person, and only a person may hold an agent or end a hold."),
+			What: refusal.Invalid("{=name} is not a user, and only users may hold an agent or end a hold."),
 			Name: ask.Person,
 		}
 	}

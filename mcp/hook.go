@@ -117,7 +117,7 @@ func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	if e.Kind != HookStart || e.Agent == "" || !unusable {
 		return a, err
 	}
-	a.Tell = "You cannot use mail in this session, because AGENT_NAME is not the name of an agent that you can act as. " + err.Error()
+	a.Tell = "You cannot use mail in this session, because its AGENT_NAME is not usable. " + err.Error()
 	return a, nil
 }
 
@@ -163,7 +163,7 @@ func meetings(ctx context.Context, p *maildir.Project, agent string) (string, er
 	for _, m := range p.Edits.Meetings(agent) {
 		claims, err := p.Claims.Covering(ctx, []string{m.Path})
 		if err != nil {
-			return "", fmt.Errorf("cannot find the claims of an edited file: %w", err)
+			return "", fmt.Errorf("cannot find the claims on an edited file: %w", err)
 		}
 		when := "just now"
 		if minutes := int(m.Ago.Minutes()); minutes == 1 {

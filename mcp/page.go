@@ -56,7 +56,7 @@ type PageLink struct {
 
 func (s *Server) link(ctx context.Context, p *maildir.Project, ask *LinkAsk) (made PageLink, err error) {
 	if s.cfg.Page == nil || s.cfg.URL == nil {
-		return made, tool.Refused(maildir.ErrConflict, "this server has no page")
+		return made, tool.Refused(maildir.ErrConflict, "this server does not serve the web page")
 	}
 	url, err := s.cfg.URL(ctx)
 	if err != nil {

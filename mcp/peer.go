@@ -164,7 +164,7 @@ func (s *Server) requireOwner(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c := tool.CallerOf(r.Context()); !own(c) {
 			writeError(w, http.StatusForbidden, nil, protocol.CodeDenied, fmt.Sprintf("only root and the user who "+
-				"runs the server may use this, and you are user %d. Use --toolset aimx, or run your own server", c.UID))
+				"runs the server may make this request, and you are user %d. Use --toolset aimx, or run your own server", c.UID))
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -231,7 +231,7 @@ func TestOtherUser(t *testing.T) {
 		{"POST /toolset/open/mcp\nMailtree-Hello: " + `{"agent":"ann","uid":0,"root":true,"auth":"uid:0"}`, callWhoami, 200, me + `,"agent":"ann"}`},
 		{"GET /toolset/open/hold", "", 200, ""},
 		{"POST /toolset/whoami/mcp", callWhoami, 403, `you are user 65533. Use --toolset aimx`},
-		{"POST /toolset/mail/mcp", callWhoami, 403, `only root and the user who runs the server may use this`},
+		{"POST /toolset/mail/mcp", callWhoami, 403, `only root and the user who runs the server may make this request`},
 		{"GET /toolset/mail/hold", "", 403, ""},
 		{"GET /health", "", 403, ""},
 		{"POST /yield", "", 403, ""},

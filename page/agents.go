@@ -119,7 +119,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 }
 
 // errNotPerson means that the user is signed in as an agent that is not a person.
-var errNotPerson = errors.New("only a person may hold an agent or end a hold")
+var errNotPerson = errors.New("only users may hold an agent or end a hold")
 
 // holdAgent puts an agent on hold, so that it stops changing files.
 func (h *Page) holdAgent(v *view) (to string, err error) {

@@ -272,7 +272,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errLater):
 		return http.StatusBadRequest, "Nothing was hidden: the message is not a question from a verified agent of this store."
 	case errors.Is(err, errNotPerson):
-		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only a person may hold agents."
+		return http.StatusForbidden, "Nothing was changed: you are signed in as an agent, and only users may hold agents."
 	case errors.Is(err, errNoText):
 		return http.StatusBadRequest, "Nothing was sent: the message has no text."
 	case errors.Is(err, errNobody):

@@ -16,8 +16,8 @@ const gone = fsnotify.Remove | fsnotify.Rename
 // error if the root was removed or replaced by another folder.
 func (s *session) handle(events []event, lost bool) error {
 	if lost {
-		s.w.degrade("the kernel dropped file events because its queue was full, so the server compares the tree " +
-			"now. If this happens often, run: sysctl -w fs.inotify.max_queued_events=131072")
+		s.w.degrade("the kernel dropped file events because its queue was full, so the server is rescanning the tree. " +
+			"If this happens often, run: sysctl -w fs.inotify.max_queued_events=131072")
 		s.beginScan()
 	}
 	if len(events) == 0 {

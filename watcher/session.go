@@ -29,7 +29,7 @@ type session struct {
 }
 
 // errReplaced ends a session whose root is gone or was replaced by another folder.
-var errReplaced = errors.New("the folder was removed or replaced: create it again, and the server will watch it")
+var errReplaced = errors.New("the folder was removed or replaced. If it is missing, create it again; the server will then watch it")
 
 // session watches the root until ctx is done, or until the root or the instance is lost. The error states the reason
 // for the user. stood reports whether the watch was ever complete.

@@ -27,19 +27,18 @@ func exhausted(err error) bool {
 func instanceReason(err error) string {
 	if errors.Is(err, syscall.EMFILE) {
 		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
-			"raise the limit: sysctl -w fs.inotify.max_user_instances=1024", err)
+			"to raise the limit, run: sysctl -w fs.inotify.max_user_instances=1024", err)
 	}
 	return fmt.Sprintf("no inotify instance: %v", err)
 }
 
 // watchReason returns a sentence that explains why a folder is not watched.
 func (s *session) watchReason(rel string, err error) string {
-	advice := "the server will try again"
+	reason := fmt.Sprintf("cannot watch %q: %v. Until this succeeds, the server rescans the tree every %v", rel, err, s.w.cfg.Poll)
 	if errors.Is(err, syscall.ENOSPC) {
-		advice = "this user has no inotify watches left; raise the limit: sysctl -w " +
-			"fs.inotify.max_user_watches=1048576"
+		reason += ". This user has no inotify watches left; to raise the limit, run: sysctl -w fs.inotify.max_user_watches=1048576"
 	}
-	return fmt.Sprintf("cannot watch %q: %v: %s; until then the server compares the tree every %v", rel, err, advice, s.w.cfg.Poll)
+	return reason
 }
 
 // excuse handles an error that occurred for a folder. It returns an error only if the session must end, because the

@@ -77,8 +77,8 @@ func (e *TwiceError) Error() string {
 	return fmt.Sprintf("line %d: %q appears twice", e.Line, e.Name)
 }
 
-// ErrByHand means that the entry has a form that this package cannot edit.
-var ErrByHand = errors.New("the entry's syntax does not allow a safe edit")
+// ErrByHand means that the file has a form that this package cannot edit.
+var ErrByHand = errors.New("the file is in a form that mailtree cannot edit")
 
 const bom = "\ufeff"
 

@@ -152,13 +152,13 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 	}
 	lists, ok := descend(root, h.Path).(map[string]any)
 	if !ok && descend(root, h.Path) != nil {
-		return d.unlike("an object", h.Path...)
+		return d.unlike("a JSON object", h.Path...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		at := append(slices.Clone(h.Path), name)
 		list, ok := lists[name].([]any)
 		if !ok && h.wants(name) {
-			return d.unlike("a list", at...)
+			return d.unlike("a JSON array", at...)
 		}
 		for i := range list {
 			if err := h.element(d, list, i, slot{list: name}, append(at, strconv.Itoa(i)), visit); err != nil {
@@ -174,7 +174,7 @@ func (h Handlers) keepSlots(d *document, root map[string]any, visit func(slot) (
 func (h Handlers) element(d *document, list []any, i int, s slot, path []string, visit func(slot) (stays bool)) error {
 	m, ok := list[i].(map[string]any)
 	if !ok && h.wants(s.list) {
-		return d.unlike("an object", path...)
+		return d.unlike("a JSON object", path...)
 	}
 	if s.name = h.Known(m); s.name != "" {
 		if !visit(s) {
@@ -184,7 +184,7 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	}
 	handlers, isGroup := m[groupList].([]any)
 	if !isGroup && m[groupList] != nil && h.wants(s.list) {
-		return d.unlike("a list", append(path, groupList)...)
+		return d.unlike("a JSON array", append(path, groupList)...)
 	}
 	for j := range handlers {
 		handler, _ := handlers[j].(map[string]any)
@@ -201,5 +201,5 @@ func (d *document) unlike(what string, path ...string) error {
 	if err != nil || v == nil {
 		return err
 	}
-	return &SyntaxError{Line: line(d.text, v.StartOffset), Why: "expected " + what + " here"}
+	return &SyntaxError{Line: line(d.text, v.StartOffset), Why: "expected " + what}
 }

@@ -23,7 +23,7 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 		}
 		list, ok := parent[path[last]].([]any)
 		if !ok && parent[path[last]] != nil {
-			return d.unlike("a list", path...)
+			return d.unlike("a JSON array", path...)
 		}
 		parent[path[last]] = append(list, text)
 		return nil

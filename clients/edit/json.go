@@ -44,7 +44,7 @@ func (f JSON) parse(data []byte) (*document, error) {
 		return nil, err
 	}
 	if _, ok := d.root.Value.(*hujson.Object); !ok {
-		return nil, &SyntaxError{Line: line(d.text, d.root.StartOffset), Why: "expected an object here"}
+		return nil, &SyntaxError{Line: line(d.text, d.root.StartOffset), Why: "expected a JSON object"}
 	}
 	return d, nil
 }

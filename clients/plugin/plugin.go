@@ -53,7 +53,7 @@ type home struct {
 
 // notInstalled returns the text that a plugin shows to the user if mailtree is not on the PATH.
 func (h home) notInstalled() string {
-	where := "the README of mailtree"
+	where := "the mailtree README"
 	if h.Repository != "" {
 		where = h.Repository
 	}

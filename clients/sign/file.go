@@ -178,7 +178,7 @@ func open(path string) (*os.File, error) {
 	return file, nil
 }
 
-var errNotOwn = errors.New("not a regular file that belongs to this user")
+var errNotOwn = errors.New("not a regular file owned by this user")
 
 func own(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -31,7 +31,7 @@ func New(cfg tool.Config) *tool.Set {
 	return tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-agentmail",
 		Title:        "Mailtree agentmail",
-		Description:  "Messages between agents, addressed by name, plus presence",
+		Description:  "Direct messages and presence for agents",
 		Instructions: instructions,
 		Words:        words,
 	}, newToolset(cfg).tools()...)

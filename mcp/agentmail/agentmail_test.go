@@ -170,7 +170,7 @@ func TestCalls(t *testing.T) {
 		// The tool checks the caller's identity before the recipient.
 		{"nobody", "send", `{"recipient":"carol","message":"m"}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
 		{"nobody", "receive", `{}`, "The server does not know your agent name: start the bridge with --as NAME, set AGENT_NAME, or run the bridge inside tmux. [invalid]"},
-		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit. [invalid]`},
+		{"..", "receive", `{}`, `The name "../x" is not a valid agent name: use at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit. [invalid]`},
 		{"Bob", "receive", `{}`, `The agent name "Bob" differs from "bob" only in case: use "bob", or a different name. [conflict]`},
 		{"postmaster", "receive", `{}`, `The agent name "Postmaster" cannot be used: it is reserved. [invalid]`},
 

@@ -40,7 +40,7 @@ func caller(ctx context.Context) (*who, error) {
 			"rename it (tmux rename-window NAME), or set AGENT_NAME.", tool.Clip(w.name))
 	case !format.ValidName(w.name):
 		return nil, tool.Invalid("The name %q is not a valid agent name: "+
-			"use letters, digits, '.', '_' and '-', at most 64, beginning with a letter or digit.", tool.Clip(w.name))
+			"use at most 64 letters, digits, '.', '_' and '-', beginning with a letter or digit.", tool.Clip(w.name))
 	}
 	return w, nil
 }

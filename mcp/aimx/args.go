@@ -81,9 +81,9 @@ func checkName(name string) error {
 	case strings.ContainsFunc(name, notInName):
 		rule = "invalid character: the name must match [a-z0-9._-]+"
 	case strings.Contains(name, ".."):
-		rule = "the name contains .."
+		rule = "the name contains '..'"
 	case strings.HasPrefix(name, ".") || strings.HasSuffix(name, "."):
-		rule = "the name begins or ends with ."
+		rule = "the name begins or ends with '.'"
 	}
 	if rule != "" {
 		return tool.Invalid("Validation: %s", rule)

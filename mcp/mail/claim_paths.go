@@ -86,7 +86,7 @@ func movedNote(moved []claim.Moved) string {
 			fmt.Fprintf(&b, " %d more were normalized.", len(moved)-i)
 			break
 		}
-		fmt.Fprintf(&b, " %s is not in that folder, so it was read as %s at the top of the code base.", m.Text, m.Path)
+		fmt.Fprintf(&b, " %s does not exist in that folder, so it was read as %s at the top of the code base.", m.Text, m.Path)
 	}
 	return strings.TrimSpace(b.String())
 }
@@ -101,9 +101,9 @@ func unmatchedNote(paths []string) string {
 	if len(paths) > maxUnmatched {
 		more = fmt.Sprintf(" and %d more", len(paths)-maxUnmatched)
 	}
-	note := strings.Join(named, ", ") + more + ": Git does not track any such file yet."
+	note := strings.Join(named, ", ") + more + ": Git tracks no matching file yet."
 	if slices.ContainsFunc(paths, hasBrackets) {
-		note += ` If a bracket or brace is part of a name, write \ before it.`
+		note += ` To match a literal bracket or brace, put a backslash before it.`
 	}
 	return note
 }
@@ -121,9 +121,8 @@ func aloneNote(r *claim.Result) string {
 	case len(r.Granted) == 0:
 		return "The other machines cannot be reached (" + r.Alone + "). This is the last known state."
 	}
-	return "For now, only this machine knows about this claim, because the other machines cannot be reached " +
-		"(" + r.Alone + "). You will be notified if one of them turns out to have " +
-		"the same claim."
+	return "The other machines cannot be reached (" + r.Alone + "), so only this machine knows what you claimed. You will be " +
+		"notified if another machine's claim conflicts with yours."
 }
 
 func shapeClaimed(r *claim.Result) Claimed {

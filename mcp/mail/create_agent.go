@@ -51,11 +51,11 @@ func relatedNote(p *maildir.Project) string {
 	fork, moved := p.Code.Relatives()
 	switch {
 	case moved != "":
-		return "The folder " + moved + " no longer exists, but its project is for the same repository. If the code base was moved " +
+		return "The project of " + moved + " has the same repository, but that folder no longer exists. If the code base was moved " +
 			"here, ask the user to run `mailtree link " + moved + "` in this folder."
 	case fork != "":
-		return fork + " has the same first commit but a different remote, so it has its own project. To use that project here too, " +
-			"ask the user to run `mailtree link " + fork + "` in this folder."
+		return fork + " has the same first commit but a different remote, so this folder has a separate project. To use the " +
+			"project of " + fork + " here too, ask the user to run `mailtree link " + fork + "` in this folder."
 	}
 	return ""
 }

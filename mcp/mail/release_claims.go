@@ -26,7 +26,7 @@ func (t *Toolset) releaseClaims() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "release_claims",
 		Hints: tool.Marks(),
-		About: "Use when you are done with files: releases your claims (unlocks) on these paths, or all of them.",
+		About: "Use when you are done with files: releases (unlocks) your claims on these paths, or all of yours.",
 		Out:   Released{},
 	}, func(ctx context.Context, r *releaseRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

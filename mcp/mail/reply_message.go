@@ -18,7 +18,7 @@ type replyRequest struct {
 	CC          []string `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
 	BCC         []string `json:"bcc,omitempty" jsonschema:"blind copies" example:"RedStone" as:"commas"`
 	Importance  string   `json:"importance,omitempty" jsonschema:"importance of the reply" enum:"low,normal,high,urgent"`
-	AckRequired bool     `json:"ack_required,omitempty" jsonschema:"request acknowledgement"`
+	AckRequired bool     `json:"ack_required,omitempty" jsonschema:"request an acknowledgement"`
 	Attachments []string `json:"attachments,omitempty" jsonschema:"as in send_message" example:"docs/flow.png"`
 	variants
 	Key  string    `json:"key,omitempty" jsonschema:"as in send_message" example:"answer-1"`

@@ -186,7 +186,7 @@ func (r *ref) set(k, v string) (err error) {
 		case "since_ts":
 			hint = "seconds since 1970, or a time such as 2025-10-23T15:22:14Z"
 		case "as_of":
-			hint = "a time such as 2025-10-23T15:22:14Z, or at least four characters of a commit's hash"
+			hint = "a time such as 2025-10-23T15:22:14Z, or the first four or more characters of a commit hash"
 		case "limit":
 			hint = "a number from 1 to " + strconv.Itoa(maildir.MaxPage)
 		case "cursor", "body_offset":

@@ -17,7 +17,7 @@ type sendRequest struct {
 	CC          []string               `json:"cc,omitempty" jsonschema:"copies" example:"RedStone" as:"commas"`
 	BCC         []string               `json:"bcc,omitempty" jsonschema:"blind copies, hidden from the other recipients" example:"RedStone" as:"commas"`
 	Importance  string                 `json:"importance,omitempty" jsonschema:"how urgent it is" enum:"low,normal,high,urgent" default:"normal"`
-	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"request acknowledgement with acknowledge_message"`
+	AckRequired bool                   `json:"ack_required,omitempty" jsonschema:"recipients must call acknowledge_message"`
 	ThreadID    string                 `json:"thread_id,omitempty" jsonschema:"thread to start or continue, such as a ticket; omit for a new thread" example:"TKT-123"`
 	Convert     *bool                  `json:"convert_images,omitempty" jsonschema:"convert images to WebP; false keeps them"`
 	Embed       attachment.ImagePolicy `json:"image_embed_policy,omitempty" jsonschema:"where images in the body go: separate files or inline" enum:"auto,file,inline"`

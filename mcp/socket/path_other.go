@@ -11,7 +11,7 @@ const maxPath = 103
 func shorten(path string) (short string, done func(), err error) {
 	if len(path) > maxPath {
 		return "", nil, fmt.Errorf("the socket %s cannot be used: its path is %d bytes long, and this system allows %d. "+
-			"Set MCP_MAIL_STORE to a folder with a shorter path", path, len(path), maxPath)
+			"Set MCP_MAIL_STORE or SOCKET to a shorter path", path, len(path), maxPath)
 	}
 	return path, func() {}, nil
 }

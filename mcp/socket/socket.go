@@ -87,14 +87,14 @@ func Listen(ctx context.Context, cfg Config) (*Listener, error) {
 func (l *Listener) own() error {
 	f, err := os.OpenFile(l.cfg.Path+".lock", os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return fmt.Errorf("cannot create the socket %s: %w. Choose a writable folder with SOCKET", l.cfg.Path, err)
+		return fmt.Errorf("cannot create the socket %s: %w. Set SOCKET to a path in a writable folder", l.cfg.Path, err)
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", l.cfg.Path, err)
 		}
-		return fmt.Errorf("another server is listening on the socket %s: choose another with SOCKET", l.cfg.Path)
+		return fmt.Errorf("another server is listening on the socket %s: set SOCKET to another path", l.cfg.Path)
 	}
 	l.lock = f
 	return nil
@@ -117,9 +117,8 @@ func (l *Listener) listen(ctx context.Context) error {
 	defer done()
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "unix", short)
 	if err != nil {
-		return fmt.Errorf("cannot create the socket %s: %w. If its file system is full, free some space. If its file "+
-			"system does not support sockets, "+
-			"choose a folder on another one", l.cfg.Path, plain(err))
+		return fmt.Errorf("cannot create the socket %s: %w. If the file system is full, free some space. If it does "+
+			"not support sockets, choose a path on another file system", l.cfg.Path, plain(err))
 	}
 	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln has only the shortened path; withdraw removes the socket
 	mode := fs.FileMode(0o600)
@@ -176,13 +175,13 @@ func clear(ctx context.Context, path string) error {
 	switch {
 	case err == nil:
 		c.Close()
-		return fmt.Errorf("another server is listening on the socket %s: stop it, or choose another with SOCKET", path)
+		return fmt.Errorf("another server is listening on the socket %s: stop that server, or choose another path", path)
 	// The cause may be a timeout, a lack of descriptors or a full queue.
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot replace the socket %s of a server that has exited: %w", path, plain(err))
+		return fmt.Errorf("cannot remove the stale socket %s: %w", path, plain(err))
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ func attachmentList(p *maildir.Project, m *index.MessageRow) string {
 
 // cutLine returns the line that ends a truncated body. The line says which file contains the rest of the text.
 func cutLine(p *maildir.Project, d *index.Delivery) string {
-	return fmt.Sprintf("\n[truncated: the rest of the %d bytes of %s is in %s]", d.BodyBytes, d.ID, filepath.Join(p.Dir(), d.CopyPath))
+	return fmt.Sprintf("\n[truncated: the full body of %s, %d bytes, is in %s]", d.ID, d.BodyBytes, filepath.Join(p.Dir(), d.CopyPath))
 }
 
 // maxCutLine is larger than the length of any cutLine, because no path is longer than 4,096 bytes.

@@ -23,7 +23,7 @@ var phrases = map[string]string{
 	"list of such files":       "(`mailtree doctor` lists all such files)",
 	"claim without the others": "with CLAIM_OFFLINE=local, the server grants machine-local claims in the meantime",
 	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
-	"turn the sync on":         "`mailtree sync on` shares it.",
+	"turn the sync on":         "To share it, run `mailtree sync on`.",
 	"show a key":               "To print a machine's key, run `mailtree key show` there.",
 	"forget a key":             "(`mailtree key distrust {=other}`)",
 	"list the keys":            "Run `mailtree key list` to see the names.",

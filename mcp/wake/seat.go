@@ -61,7 +61,7 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 	})
 }
 
-var errNotQuiet = errors.New("somebody is scrolling in its window, or the window's input is off or shared")
+var errNotQuiet = errors.New("its window is in copy mode, or the window's input is disabled or synchronized")
 
 // look finds the pane in a tmux session for which the function its returns true. There must be exactly one such pane.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {

@@ -248,10 +248,10 @@ func TestFind(t *testing.T) {
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", bob.Pane)
 	d.tmux.Split(bob, linked) // the new pane is the active one, but it is not the agent's pane
-	refused(bob.Tmux, "somebody is scrolling in its window, or the window's input is off or shared")
+	refused(bob.Tmux, "its window is in copy mode, or the window's input is disabled or synchronized")
 	d.tmux.Run("send-keys", "-t", bob.Pane, "-X", "cancel")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "on")
-	refused("", "somebody is scrolling in its window, or the window's input is off or shared")
+	refused("", "its window is in copy mode, or the window's input is disabled or synchronized")
 	d.tmux.Run("set-option", "-w", "-t", bob.Pane, "synchronize-panes", "off")
 	hears(bob, "")
 	d.tmux.Run("kill-pane", "-t", bob.Pane)
@@ -352,7 +352,7 @@ func TestWatch(t *testing.T) {
 	d.send("b")
 	d.tmux.Run("copy-mode", "-t", w.Pane)
 	d.echo("ready")
-	busy := "somebody is scrolling in its window, or the window's input is off or shared"
+	busy := "its window is in copy mode, or the window's input is disabled or synchronized"
 	d.await(func() bool { mu.Lock(); defer mu.Unlock(); return why[busy] == 3 }) // each of the three watchers reports the window once
 	if w.Lines() != many {
 		t.Errorf("%d lines", w.Lines())

@@ -140,7 +140,7 @@ func (r *Runner) catchUp(ctx context.Context, mark int64) error {
 
 // follow waits for changes and queues their firings.
 func (r *Runner) follow(ctx context.Context) {
-	r.insist(ctx, "cannot read the hook feed", func() error {
+	r.insist(ctx, "cannot read the changes that trigger hooks", func() error {
 		changes, err := r.cfg.Store.WaitChanges(ctx, r.mark, pageSize)
 		if err != nil {
 			return err

@@ -6,7 +6,7 @@ const command = ["mailtree", "hook", "opencode", "--plugin"]
 
 // In a plugin, these are the MCP entry, and the text for the model if mailtree is not on the PATH.
 const entry = {"command":["mailtree", "stdio"],"enabled":true,"type":"local"}
-const missing = "The mailtree plugin is inactive because mailtree is not on the PATH. To install mailtree, see the README of mailtree"
+const missing = "The mailtree plugin is inactive because mailtree is not on the PATH. To install mailtree, see the mailtree README"
 
 // ask sends an event to the hook and returns the answer: {tell, deny, warn, agent}, each optional. If anything fails,
 // the answer is empty. With --wait, the answer comes only when mail arrives, which may be never.

@@ -210,7 +210,7 @@ while True:
 			time.AfterFunc(1500*time.Millisecond, free)
 		}
 		err = session.Type(t.Context(), w.Pane, "You have new mail.", 0)
-		if (err == nil) != first || err != nil && !strings.Contains(err.Error(), "does not show the typed notice") {
+		if (err == nil) != first || err != nil && !strings.Contains(err.Error(), "the typed notice did not appear") {
 			t.Errorf("%v: %v", first, err)
 		}
 		if !first {

@@ -51,7 +51,7 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 	first, captured, _ := strings.Cut(out, "\n")
 	cursor, err := strconv.Atoi(first)
 	if err != nil {
-		return Screen{}, fmt.Errorf("tmux reports no cursor: %w", err)
+		return Screen{}, fmt.Errorf("tmux did not report the cursor position: %w", err)
 	}
 	return ReadScreen(captured, cursor), nil
 }
@@ -88,7 +88,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	case err != nil:
 		return err
 	case screen.Activity == Waiting:
-		return fmt.Errorf("%w: it does not show the typed notice, which was not submitted", ErrBusy)
+		return fmt.Errorf("%w: the typed notice did not appear, so it was not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
 		return fmt.Errorf("%w: it %s; the notice was typed but not submitted", ErrBusy, screen.Activity)
 	}
