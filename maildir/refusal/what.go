@@ -122,8 +122,8 @@ var (
 		"may take effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
 	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), which it needs " +
 		"for this call. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
-	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
-		"and git commit ({committing of edits} is off, so the server does not commit it), then try again.")
+	EditUncommitted = Unavailable("The file was edited by hand, and the server does not commit the edit because " +
+		"{committing of edits} is off. Commit it with git add and git commit, then try again.")
 
 	// The store's own files.
 
