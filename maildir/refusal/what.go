@@ -63,7 +63,7 @@ var (
 	HoldBlocked = Conflict("{=other} in the mail tree is not a readable file ({why}), so the hold cannot be written. " +
 		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
-		"undone this way. {undo something else}")
+		"undone on its own. {undo something else}")
 	ChangedSince = Conflict("{=other} has changed since then, so the {why} operation cannot be undone. {undo something " +
 		"else}")
 	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} operation cannot be redone. {redo something " +
