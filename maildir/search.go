@@ -98,7 +98,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	}
 	if read.Unread && agent == "" {
 		return nil, &Error{
-			What:  refusal.Invalid("{name} finds unread mail in an agent's inbox, but the search does not specify an agent. {name the reader}"),
+			What: refusal.Invalid("{name} finds unread mail in an agent's inbox, but the search does not specify an " +
+				"agent. {name the reader}"),
 			Field: refusal.Query,
 			Name:  "is:unread",
 		}

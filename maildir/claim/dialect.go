@@ -44,7 +44,8 @@ func otherDialect(text string, whole bool) string {
 		}
 	}
 	if whole && text[0] == '!' {
-		return `it begins with !, which excludes files in other programs. Claim only the files that you work on. For a ! in a name, write "\!"`
+		return "it begins with !, which excludes files in other programs. Claim only the files that you work on. For " +
+			`a ! in a name, write "\!"`
 	}
 	return ""
 }

@@ -37,7 +37,8 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
-		return fmt.Errorf("cannot save the diagnostics that %s has dismissed: the list is over the limit of %d bytes", agent, format.MaxSmall)
+		return fmt.Errorf("cannot save the diagnostics that %s has dismissed: the list is over the limit of %d bytes",
+			agent, format.MaxSmall)
 	}
 	if err == nil {
 		err = t.WriteRun(file(agent), data)

@@ -63,6 +63,6 @@ func (k *Keeper) completeGitFiles(ctx context.Context) {
 				"path", name, "error", err)
 			continue
 		}
-		k.History.Record([]writer.Op{{Verb: "project", Summary: "add missing lines that configure Git", At: k.Now(), Paths: []string{name}}}, nil)
+		k.History.Record([]writer.Op{{Verb: "project", Summary: "add missing lines", At: k.Now(), Paths: []string{name}}}, nil)
 	}
 }
