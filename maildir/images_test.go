@@ -95,9 +95,9 @@ func TestBodyImages(t *testing.T) {
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
 				` The image "docs/my%20flow.png" is N bytes long, over the limit of 9 for images in the body, so it was stored as a file.`},
 		{"![f](logo.svg)", attachment.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
-			` The attachment "logo.svg" is stored as another type than its name suggests: an SVG image can contain scripts, so it is stored as text.`},
+			` The attachment "logo.svg" is stored as a different type than its name suggests: an SVG image can contain scripts, so it is stored as text.`},
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
-			` The attachment "half.png" is stored as another type than its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as plain data.`},
+			` The attachment "half.png" is stored as a different type than its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as binary data.`},
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
 			` The attachment "none.png" was not found, or the server is not allowed to read it. Attachments are ` +
 			`read from the project's code base (the top of a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +

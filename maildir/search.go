@@ -98,7 +98,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	}
 	if read.Unread && agent == "" {
 		return nil, &Error{
-			What:  refusal.Invalid("{name} finds unread mail in an agent's inbox, but the search names no agent. {name the reader}"),
+			What: refusal.Invalid("{name} finds unread mail in an agent's inbox, but the search does not specify an " +
+				"agent. {name the reader}"),
 			Field: refusal.Query,
 			Name:  "is:unread",
 		}
@@ -153,9 +154,9 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 	case none && read.unknown != nil:
 		return read.unknown, nil
 	case none && read.Unspaced != "":
-		return about(read.Unspaced, refusal.Note("Nothing was found. Text without spaces between words, as "+
-			"in Chinese or Japanese, can be found only by its beginning: search for the beginning of {name} {arg}, followed by "+
-			"*. Words in the middle of such text are not found.")), nil
+		return about(read.Unspaced, refusal.Note("Nothing was found. In text without spaces between words, "+
+			"such as Chinese or Japanese, only the beginning of each passage can be found. Search for the first characters of "+
+			"{name} {arg}, followed by *.")), nil
 	case none && read.Thread != "":
 		return p.threadNote(ctx, read.Thread)
 	}

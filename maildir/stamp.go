@@ -95,7 +95,7 @@ func (s *stamping) operation() *writer.Tx {
 			switch err := g.Replace(tx, path, format.FormatMark(at)); tree.FaultOf(err) {
 			case tree.NoFault, tree.FaultGone, tree.FaultFile:
 			case tree.FaultMachine:
-				return fmt.Errorf("cannot write the time to mark %s: %w", format.Printable(path), err)
+				return fmt.Errorf("cannot write the time to the mark %s: %w", format.Printable(path), err)
 			}
 		}
 		for _, f := range tx.Writes {

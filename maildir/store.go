@@ -130,7 +130,7 @@ func (s *Store) open(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			s.core.Log.Error("cannot compare a project with its files; will retry", "project", p.mail.Slug, "error", err)
+			s.core.Log.Error("cannot compare a project's files with the index; will retry", "project", p.mail.Slug, "error", err)
 			p.mail.Edited(nil, true)
 		}
 	}

@@ -21,7 +21,7 @@ func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Open
 		}
 		agents, err := v.mail.Store.Index.Attached(ctx, v.mail.Slug, sum)
 		if err != nil {
-			return nil, fmt.Errorf("cannot look up the recipients of attachment %s: %w", format.Printable(sum), err)
+			return nil, fmt.Errorf("cannot look up the agents that have attachment %s: %w", format.Printable(sum), err)
 		}
 		if !slices.ContainsFunc(agents, func(a string) bool { return v.by.Owns(v.mail.Owner(owners, a)) }) {
 			return nil, attachment.Missing(v.mail.Name(), sum)

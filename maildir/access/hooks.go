@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 
+	"mailtree/maildir/core"
 	"mailtree/maildir/hook"
 	"mailtree/maildir/refusal"
 )
@@ -46,10 +47,13 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 		return nil, err
 	}
 	s := b.v.mail.Store
+	if b.Owner == core.NoOwner {
+		return nil, &refusal.Error{What: refusal.Unavailable("Hooks run as the mailbox's owner, but this mailbox has no owner.")}
+	}
 	if !s.RunsAs(b.Owner) {
 		return nil, &refusal.Error{
-			What: refusal.Unavailable("Hooks run as the owner of the mailbox (uid {count}), but this server runs as uid {count 2}, " +
-				"not as root, and cannot switch to that user."),
+			What: refusal.Unavailable("Hooks run as the mailbox's owner (uid {count}). This server runs as uid {count 2}, and only " +
+				"root can switch to another user."),
 			Counts: []int{b.Owner, s.User()},
 		}
 	}

@@ -27,8 +27,8 @@ func senderNamed(given string) (string, error) {
 	a, err := format.ParseAddress(address)
 	if err != nil || a.IsAgent() {
 		return "", &refusal.Error{
-			What: refusal.Invalid("{name} is not a sender from another domain: use an address such as " +
-				"ann@example.org, or @example.org for a whole domain."),
+			What: refusal.Invalid("{name} is not a valid sender: use an address such as ann@example.org, " +
+				"or @example.org for a whole domain."),
 			Name: given,
 		}
 	}
@@ -47,8 +47,8 @@ func (b *Box) TrustSender(sender string) error {
 	}
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
-			What: refusal.Invalid("{name} is at one of this server's own domains. You do not need to trust this " +
-				"server's own mail, and mail that other sites send from its domains is never trusted."),
+			What: refusal.Invalid("{name} is at one of this server's own domains. Mail that is sent through this " +
+				"server needs no trust. Mail from other servers that uses these domains is never trusted."),
 			Name: sender,
 		}
 	}

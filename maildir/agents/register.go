@@ -205,7 +205,7 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 				"generated."), Field: refusal.NameHint, Name: hint}
 		case clean == "":
 			note = &refusal.Error{
-				What:  refusal.Note("{field} {name} is not a valid name ({why}), so one was generated."),
+				What:  refusal.Note("{field} {name} is not a valid name ({why}), so a name was generated."),
 				Field: refusal.NameHint,
 				Name:  hint,
 				Why:   cmp.Or(format.CheckName(hint), "it contains no letter or digit"),

@@ -71,8 +71,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to search for every image. Images whose references are unchanged " +
-				"were not attached."),
+			What: refusal.Note("{field} is too long to search completely for images. An image was not attached if " +
+				"its reference is unchanged."),
 			Field: refusal.Body,
 		})
 	}

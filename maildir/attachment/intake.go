@@ -234,11 +234,10 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 		return data, filepath.Base(rel), g.count(field, name, int64(len(data)))
 	}
 	if g.r.OwnedBy != nil {
-		e.What, e.Limit = refusal.NotFound("The server cannot read the attachment {name} {arg} for you, because it "+
-			"does not use its own permissions for other users. You can attach only files that you own, of at most {limit} "+
-			"MiB, in the project's code base (the top of a Git working tree) or {folders of attachments}. "+
-			"Hidden folders and links are not allowed. Put the text into the body, or ask the user who runs the server to send the "+
-			"file."), int(g.in.MaxFile>>20)
+		e.What, e.Limit = refusal.NotFound("The attachment {name} {arg} was not found, or you are not allowed "+
+			"to attach it. You can attach only files that you own, of at most {limit} MiB, in the project's code base "+
+			"(the top of a Git working tree) or {folders of attachments}. Hidden folders and links are not allowed. Put the "+
+			"text into the body, or ask the user who runs the server to send the file."), int(g.in.MaxFile>>20)
 	}
 	return nil, "", e
 }
@@ -338,7 +337,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 // noteOdd adds a note if a file's content does not match its name.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
-		g.note(refusal.Note("The attachment {name} {arg} is stored as another type than its name suggests: {why}."), field, name, f.Odd)
+		g.note(refusal.Note("The attachment {name} {arg} is stored as a different type than its name suggests: {why}."), field, name, f.Odd)
 	}
 }
 

@@ -74,8 +74,8 @@ func Open(t *tree.Tree, project, sum string, limit int64) (*Opened, error) {
 // Missing returns the error for an attachment that does not exist. The error is an ErrNotFound.
 func Missing(project, sum string) *refusal.Error {
 	return &refusal.Error{
-		What: refusal.NotFound("No attachment {name} in project {=other}: use the sha1 of an attachment that a " +
-			"message lists."),
+		What: refusal.NotFound("No attachment {name} in project {=other}: use the sha1 of an attachment listed " +
+			"in a message."),
 		Field: refusal.Attachments,
 		Name:  sum,
 		Other: project,

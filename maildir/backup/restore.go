@@ -163,7 +163,7 @@ func put(root *os.Root, e *tar.Header, data io.Reader) error {
 		return root.Symlink(e.Linkname, name)
 	case tar.TypeReg:
 	default:
-		return fmt.Errorf("an entry has the unknown type %q", e.Typeflag)
+		return fmt.Errorf("unknown entry type %q", e.Typeflag)
 	}
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(e.Mode).Perm()&0o700)
 	if err != nil {

@@ -32,19 +32,20 @@ func otherDialect(text string, whole bool) string {
 	for _, m := range foreign().FindAllString(text, -1) {
 		switch {
 		case m == "|":
-			return `it contains a |. List each path separately, or write {a,b} for either, and "\|" for a | in a name`
+			return `it contains a |. List each path separately, or write {a,b}. For a | in a name, write "\|"`
 		case posixClass().MatchString(m):
 			return "it contains " + m + ", a character class in a different pattern syntax. List the characters, " +
 				"as in [0-9]"
 		case strings.HasPrefix(m, "{"):
 			return "it contains " + m + ", a range in a different pattern syntax. List the alternatives, as in {1,2}"
 		case strings.HasSuffix(m, ")") && m[0] != '\\':
-			return "it contains " + m + ", a pattern in a different syntax. Write {a,b} for either, and [(] for a ( in " +
-				"a name"
+			return "it contains " + m + ", a pattern in a different syntax. Write {a,b}. For a ( in a name, write " +
+				"[(]"
 		}
 	}
 	if whole && text[0] == '!' {
-		return `it begins with !, which excludes files in other programs. Claim only the files that you work on, and write "\!" for a ! in a name`
+		return "it begins with !, which excludes files in other programs. Claim only the files that you work on. For " +
+			`a ! in a name, write "\!"`
 	}
 	return ""
 }

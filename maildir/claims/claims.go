@@ -293,7 +293,7 @@ func (cs *Claims) View(f func(view claim.View) error) error {
 // Sweep returns the operation that removes the files of claims that ended at least a week ago. A file is kept if it
 // contains a newer claim that is not in the index yet. See docs/reference/tree.md, "A claim".
 func (cs *Claims) Sweep() *writer.Tx {
-	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended a week ago"}, Facts: []string{core.ClaimsFact}}
+	tx := &writer.Tx{Op: writer.Op{Verb: "sweep", Summary: "claims that ended at least a week ago"}, Facts: []string{core.ClaimsFact}}
 	tx.Plan = func(g *writer.Group) error {
 		old, err := cs.Select(g.Ctx, func(c *claim.Row, _ bool) bool { return g.Now.Sub(c.End()) >= keepClaims })
 		if err != nil {

@@ -109,7 +109,11 @@ func (s *Codebases) linkable(dir string) (string, error) {
 		return "", refusal.Disk(fmt.Errorf("cannot compare a folder with the home folder: %w", err))
 	}
 	if wide {
-		return "", &refusal.Error{What: refusal.Invalid("{name} is not a code base: link a folder below it."), Name: folder}
+		return "", &refusal.Error{
+			What: refusal.Invalid("{name} cannot be a code base, because it would cover every folder below it: link " +
+				"one of these folders instead."),
+			Name: folder,
+		}
 	}
 	return folder, nil
 }

@@ -50,7 +50,7 @@ func (s *Codebases) Of(c *core.Mail) *Codebase { return &Codebase{all: s, mail: 
 func Top(dir string) (string, error) {
 	real, err := repo.WithoutLinks(filepath.Clean(dir))
 	if err != nil {
-		return "", refusal.Disk(fmt.Errorf("cannot follow the links in a path: %w", err))
+		return "", refusal.Disk(fmt.Errorf("cannot resolve the symbolic links in a path: %w", err))
 	}
 	top, err := repo.WorkTree(real)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *Codebases) Refuse(path string) error {
 	real, err := repo.WithoutLinks(path)
 	root, rerr := repo.WithoutLinks(s.store.Root)
 	if err = errors.Join(err, rerr); err != nil {
-		return refusal.Disk(fmt.Errorf("cannot follow the links in a path: %w", err))
+		return refusal.Disk(fmt.Errorf("cannot resolve the symbolic links in a path: %w", err))
 	}
 	for _, at := range []string{path, real} {
 		for _, dir := range []string{"/proc", "/sys", "/dev", s.store.Root, root} {

@@ -70,7 +70,7 @@ func (s *Store) readIdentity(slug string, t *tree.Tree, log *slog.Logger) (*iden
 	}
 	if err == nil {
 		if is.own, is.made, err = format.ParseProject(data); err != nil {
-			log.Warn("project.json is not valid; the project is known only by its slug", "error", err)
+			log.Warn("project.json is not valid; ignoring the path in it", "error", err)
 		}
 	}
 	n, err := format.ProjectFormat(data)

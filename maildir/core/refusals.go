@@ -140,7 +140,7 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}. No name stands for " +
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}. There is no name for " +
 			"all agents: list each recipient by name. This project's agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],

@@ -23,7 +23,7 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 	case tree.FaultGone, tree.FaultFile:
 		return nil, nil
 	case tree.FaultMachine:
-		return nil, fmt.Errorf("cannot read the dismissals of %s: %w", agent, err)
+		return nil, fmt.Errorf("cannot read the diagnostics that %s has dismissed: %w", agent, err)
 	}
 	var k Keys
 	if json.Unmarshal(data, &k) != nil {
@@ -37,13 +37,14 @@ func Read(t *tree.Tree, agent string) (Keys, error) {
 func Write(t *tree.Tree, agent string, k Keys) error {
 	data, err := json.Marshal(k)
 	if err == nil && len(data) > format.MaxSmall {
-		return fmt.Errorf("cannot save what %s has dismissed: the list is over the limit of %d bytes", agent, format.MaxSmall)
+		return fmt.Errorf("cannot save the diagnostics that %s has dismissed: the list is over the limit of %d bytes",
+			agent, format.MaxSmall)
 	}
 	if err == nil {
 		err = t.WriteRun(file(agent), data)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot save what %s has dismissed: %w", agent, err)
+		return fmt.Errorf("cannot save the diagnostics that %s has dismissed: %w", agent, err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ const header = "# Folders on this machine and the projects that they belong to. 
 	"# mailtree adds the others.\n"
 
 var unusable = refusal.Unavailable("The file {=other} in the store cannot be used: {why}. It lists the folders of each project. Move " +
-	"it away, and link your folders again.")
+	"it elsewhere, and link your folders again.")
 
 // File gives access to a store's map of folders. It is safe for concurrent use.
 type File = registry.File[*Map]

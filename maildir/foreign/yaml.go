@@ -97,7 +97,7 @@ func (r yamlReader) mapping(n *yaml.Node, level int) (any, error) {
 // key returns the name of a key, which must be a scalar.
 func (r yamlReader) key(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.SequenceNode || n.Kind == yaml.MappingNode {
-		return "", fault(1+n.Line, "a key is not a word: use a word as the key")
+		return "", fault(1+n.Line, "a key is a list or contains keys: use a word as the key")
 	}
 	v, err := r.value(n, r.depth)
 	name, _ := v.(string)

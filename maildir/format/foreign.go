@@ -61,8 +61,10 @@ func draftValue(key string, v any) (value []byte, why string) {
 	_, isText := kind.(*string)
 	flag, isFlag := kind.(*bool)
 	switch {
-	case isObject || isList && (isText || isFlag):
-		return nil, Quote(key) + " contains keys or a list instead of text: write text"
+	case isObject:
+		return nil, Quote(key) + " contains nested keys: write a plain value"
+	case isList && (isText || isFlag):
+		return nil, Quote(key) + " is a list: write a single value"
 	case isText:
 		return compact(fmt.Sprint(v)), ""
 	case isFlag:
@@ -78,7 +80,7 @@ func draftValue(key string, v any) (value []byte, why string) {
 	for i, item := range items {
 		switch item.(type) {
 		case []any, map[string]any:
-			return nil, Quote(key) + " contains a nested list or keys: write one list without nesting"
+			return nil, Quote(key) + " contains a nested list or keys: write a flat list"
 		}
 		list[i] = fmt.Sprint(item)
 	}

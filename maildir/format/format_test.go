@@ -103,7 +103,7 @@ func TestParseRefuses(t *testing.T) {
 		{"bad bcc", replace(`"cc": []`, `"cc": [], "bcc": ["x@münchen.example"]`), "xn--"},
 		{"message_id with brackets", replace(`"cc": []`, `"cc": [], "message_id": "<1@example.org>"`), "not a Message-ID"},
 		{"message_id of two lines", replace(`"cc": []`, `"cc": [], "message_id": "1\n@example.org"`), "not a Message-ID"},
-		{"html elsewhere", replace(`"cc": []`, `"cc": [], "html": "attachments/2a/other.html"`), "not the path of an attachment"},
+		{"html elsewhere", replace(`"cc": []`, `"cc": [], "html": "attachments/2a/other.html"`), "is not the path of one of"},
 		{"bad auth", replace(`"auth": "none"`, `"auth": "uid:1000 (person)"`), "not one of none, token"},
 		{"bad dmarc", replace(`"auth": "none"`, `"auth": "dmarc:a b"`), "not one of none, token"},
 		{"bad door", replace(`"cc": []`, `"cc": [], "door": "window"`), "not one of http"},

@@ -271,10 +271,12 @@ func jsonSlip(raw []byte, at int, err error) string {
 	value := has("beginning of value")
 	key := has("beginning of object key string") || has("string for object key")
 	switch {
+	case has("in string literal") && is != "\n":
+		return `a string contains a control character: remove it, or write \t for a tab`
 	case has("in string literal"):
-		return "a string does not end on its line: add the missing quotation mark, or write \\n for a line break"
+		return "a string is not closed on its line: add the missing quotation mark, or write \\n for a line break"
 	case has("in string escape code") || has("hexadecimal character escape"):
-		return `there is a \ in a string: write it as \\`
+		return `a string contains an invalid \ escape: write \\ for a \`
 	case has("after object key:value pair") || has("after array element"):
 		return "a comma is missing before " + is + `: add the comma, or write a quotation mark inside a string as \"`
 	case has("after object key"):
@@ -282,7 +284,7 @@ func jsonSlip(raw []byte, at int, err error) string {
 	case (value || key) && before == "," && (is == "}" || is == "]" || is == ","):
 		return "there is an extra comma before " + is + ": remove it"
 	case (value || key) && is == "'":
-		return `JSON uses double quotation marks ("): do not write '`
+		return `JSON uses double quotation marks: write " instead of '`
 	case (value || key) && (is == "/" || is == "#"):
 		return "JSON has no comments: remove the comment"
 	case value && before == ":" && (is == "}" || is == ","):

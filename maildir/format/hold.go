@@ -24,7 +24,7 @@ func ParseHold(data []byte) (Hold, error) {
 	switch {
 	case o.err != nil:
 	case h.By == "":
-		return h, o.bad("by", `"by" is missing: write the name of the user or agent who holds this agent`)
+		return h, o.bad("by", `"by" is missing: write the name of the user or agent who put this agent on hold`)
 	case CheckName(h.By) != "":
 		return h, o.bad("by", Quote(h.By)+" is not an agent's name: "+CheckName(h.By))
 	case h.Since.IsZero() || h.Until.IsZero():

@@ -151,7 +151,7 @@ func locateAgent(p string) Place {
 		pl.Kind = KindDraft
 	}
 	if why := CheckName(name); why != "" && pl.Kind != KindOther && pl.Kind != KindDraft {
-		pl.Bad = "the folder " + Quote(name) + " is not an agent's name: " + why + ". Rename it"
+		pl.Bad = "the folder name " + Quote(name) + " is not an agent's name: " + why + ". Rename the folder"
 	}
 	return pl
 }

@@ -256,8 +256,8 @@ func (m *Message) checkGateway(o *object) error {
 		return o.bad("message_id", fmt.Sprintf("%s is not a Message-ID: write it without < and >, on one line "+
 			"without spaces, in at most %d bytes", Quote(m.MessageID), MaxReference))
 	case m.HTML != "" && !slices.ContainsFunc(m.Attachments, func(a Attachment) bool { return a.Path == m.HTML }):
-		return o.bad("html", Quote(m.HTML)+" is not the path of an attachment: write the path of one, or omit "+
-			"it")
+		return o.bad("html", Quote(m.HTML)+" is not the path of one of this message's attachments: write "+
+			"such a path, or remove the key")
 	case m.Auth != "" && !validAuth(m.Auth):
 		return o.bad("auth", Quote(m.Auth)+" is not one of none, token, uid:N, dmarc:DOMAIN: remove the key, because only "+
 			"the server sets it")

@@ -82,7 +82,7 @@ func TestUnsentRefused(t *testing.T) {
 	for name, tt := range map[string]struct{ file, want string }{
 		"no header":           {"Hello\n", "line 1: there is no header"},
 		"TOML":                {"+++\nto = Zoe\n+++\n", "line 2: the header is not valid TOML"},
-		"TOML list":           {"+++\nfrom = 'Ann'\nsubject = ['Zoe']\n+++\n", `line 3: "subject" contains keys or a list`},
+		"TOML list":           {"+++\nfrom = 'Ann'\nsubject = ['Zoe']\n+++\n", `line 3: "subject" is a list`},
 		"TOML open":           {"+++\nto = 'Zoe'\n", "line 1: the header has no closing line +++"},
 		"other key":           {"to: BlueLake\ncolour: Zoe\n\nText.\n", `line 2: the key "colour" is unknown: write a key`},
 		"slip":                {"to: BlueLake\nsubjct: Zoe\n\nText.\n", `line 2: the key "subjct" is unknown: write subject`},
@@ -127,8 +127,9 @@ func TestUnsentRefused(t *testing.T) {
 		"single marks":    {js("{'to': ['Zoe']}"), `line 2: JSON uses double quotation marks`},
 		"single in value": {js("{\"to\": ['Zoe']}"), `line 2: JSON uses double quotation marks`},
 		"comment":         {js("{\n// Zoe\n\"to\": []}"), "line 3: JSON has no comments"},
-		"open text":       {js("{\"to\": [\"Zoe],\n\"cc\": []}"), "line 2: a string does not end on its line"},
-		"backslash":       {js(`{"subject": "C:\Zoe"}`), `line 2: there is a \ in a string: write it as \\`},
+		"open text":       {js("{\"to\": [\"Zoe],\n\"cc\": []}"), "line 2: a string is not closed on its line"},
+		"tab":             {js("{\"subject\": \"Zoe\ta\"}"), "line 2: a string contains a control character"},
+		"backslash":       {js(`{"subject": "C:\Zoe"}`), `line 2: a string contains an invalid \ escape: write \\ for a \`},
 		"open object":     {js("{\"to\": [\"Zoe\""), "line 2: the JSON ends too early"},
 		"bare word":       {js("{\"ack_required\": yes}"), "line 2: a string has no quotation marks"},
 	} {

@@ -59,7 +59,7 @@ func (r *repository) readClaims(at hash) (c history.Claims, err error) {
 		var mode uint32
 		var kind, blob string
 		if _, err := fmt.Sscanf(about, "%o %s %s", &mode, &kind, &blob); err != nil {
-			return fmt.Errorf("git reports a file as %q", record)
+			return fmt.Errorf("unexpected output from git ls-tree: %q", record)
 		}
 		path, is := format.ClaimOfListed(name)
 		if !is || mode != merge.Plain {

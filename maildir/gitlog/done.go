@@ -165,7 +165,7 @@ func (l *Log) commitWaiting(ctx context.Context) error {
 	defer cancel()
 	err := l.exclusive(ctx, func() error { return l.commitRecorded(ctx) })
 	if err != nil {
-		l.cfg.Log.Debug("reading the history without pending commits", "error", err)
+		l.cfg.Log.Debug("cannot commit the pending operations; reading the history without them", "error", err)
 	}
 	return err
 }

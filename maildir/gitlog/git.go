@@ -307,7 +307,7 @@ func isRecent(version string) bool {
 // program when a Log is opened, choose selects the embedded engine. The *hold wraps exec.ErrNotFound.
 func noProgram() *hold {
 	h := notAudited("the git program is no longer on the server's PATH. Install Git 2.34 or newer, or restart the " +
-		"server, which then commits without it; mail keeps working.")
+		"server, which then commits without the git program; mail keeps working.")
 	h.cause = exec.ErrNotFound
 	return h
 }

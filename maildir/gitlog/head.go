@@ -36,7 +36,7 @@ func detached(format string, args ...any) *hold {
 
 // notAudited returns a *hold for a repository that cannot be used.
 func notAudited(format string, args ...any) *hold {
-	return &hold{mode: "off", reason: "The mail has no history: " + fmt.Sprintf(format, args...)}
+	return &hold{mode: "off", reason: "The server cannot commit the mail: " + fmt.Sprintf(format, args...)}
 }
 
 func (h *hold) Error() string { return h.reason }
@@ -94,8 +94,9 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Run `git fsck` and `git "+
-				"reflog` in the mail folder to repair it.", name)
+			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Its last commit is the second "+
+				"hash in the last line of .git/logs/%s. In the mail folder, write that hash to the branch: "+
+				"`echo HASH > %s`", name, name, shellWord(".git/"+name))
 		}
 		return plumbing.NewHash(text), nil
 	}
@@ -122,7 +123,7 @@ func noHead(err error) error {
 	if transient(err) {
 		return err
 	}
-	h := notAudited(".git/HEAD cannot be read. Run `git fsck` in the mail folder, or restore .git.")
+	h := notAudited(".git/HEAD cannot be read. Make the file readable, or restore it.")
 	h.cause = err
 	return h
 }

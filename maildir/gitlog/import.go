@@ -113,7 +113,7 @@ func (i *importer) lookUp(path string) (e entry, err error) {
 	case len(f) == 3:
 		return anyEntry(f[0], f[2]), nil
 	}
-	return e, fmt.Errorf("git fast-import reports a file as %q", line)
+	return e, fmt.Errorf("unexpected output from git fast-import: %q", line)
 }
 
 func (i *importer) blob(size int64, in io.Reader) (hash, error) {

@@ -460,8 +460,8 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The server left a file unchanged because it cannot commit the file: %s %s.",
-			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "keeps changing"))
+		return waiting("The server cannot commit the file %s, and therefore did not change it: %s.",
+			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "the file keeps changing"))
 	}))
 }
 

@@ -62,7 +62,8 @@ func (r *repository) readMark() (*mark, error) {
 // is not an index; it only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
-	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; the server repairs this itself when it starts (%s)\n", m.PID, rand.Text())
+	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; after a crash, the server removes this lock when it starts (%s)\n",
+		m.PID, rand.Text())
 	if err := r.writeMark(m); err != nil {
 		return err
 	}

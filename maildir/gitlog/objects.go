@@ -219,7 +219,7 @@ func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")
 	if parents == 0 || len(f) != 2*parents+3 {
-		return nil, fmt.Errorf("git reports a change as %q", meta)
+		return nil, fmt.Errorf("unexpected change in the output from git: %q", meta)
 	}
 	c := &change{path: path, old: fileEntry(f[0], f[parents+1]), new: fileEntry(f[parents], f[2*parents+1])}
 	if !c.differs() {

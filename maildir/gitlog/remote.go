@@ -487,7 +487,7 @@ func (r *repository) crossed(base, commit string, each func(merge.File) error) e
 	return r.within(mostMemory).stream(func(record []byte) error {
 		if f == nil {
 			if f = strings.Fields(strings.TrimPrefix(string(record), ":")); len(f) != 5 {
-				return fmt.Errorf("git reports a change as %q", record)
+				return fmt.Errorf("unexpected output from git diff-tree: %q", record)
 			}
 			return nil
 		}

@@ -48,7 +48,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	fi, err := os.Lstat(r.git)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, notAudited("its .git folder is missing. Restore it, or restart the server to begin a new " +
+		return nil, notAudited("the .git folder is missing. Restore it, or restart the server to begin a new " +
 			"history; mail keeps working.")
 	case err != nil:
 		return nil, err
@@ -65,7 +65,7 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 	}
 	r.config = readSettings(config)
 	if f := r.config.format; f != "" {
-		return nil, notAudited("its repository uses %s, which the server cannot write. Convert the repository to "+
+		return nil, notAudited("the repository uses %s, which the server cannot write. Convert the repository to "+
 			"SHA-1 objects and plain refs.", f)
 	}
 	return r, nil

@@ -33,7 +33,7 @@ func readSettings(b []byte) settings {
 	case strings.EqualFold(ext.Option("objectformat"), "sha256"):
 		s.format = "SHA-256 objects"
 	case ext.Option("refstorage") != "" && !strings.EqualFold(ext.Option("refstorage"), "files"):
-		s.format = "another ref storage (" + oneLine(ext.Option("refstorage"), 40) + ")"
+		s.format = "a different ref storage format (" + oneLine(ext.Option("refstorage"), 40) + ")"
 	}
 	n, err := strconv.Atoi(cmp.Or(c.Section("gc").Option("auto"), "0"))
 	s.ours = err == nil && n == 0 && ext.Option("partialclone") == "" && !isTrue(ext.Option("preciousobjects"), false)

@@ -66,7 +66,7 @@ func unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := &refusal.Error{What: refusal.Unavailable("The history could not be written; see the server's log, then " +
+	e := &refusal.Error{What: refusal.Unavailable("The history could not be read or written; see the server's log, then " +
 		"try again."), Err: err}
 	var known *refusal.Error
 	held := holdOf(err)

@@ -67,15 +67,15 @@ type Remote interface {
 
 // These are the errors that Remote returns.
 var (
-	ErrNoRemote = errors.New("the mail's folder has no Git remote called origin: run `git remote add origin URL` " +
+	ErrNoRemote = errors.New("the mail folder has no Git remote called origin: run `git remote add origin URL` " +
 		"there")
 	ErrBehind    = errors.New("another machine pushed first")
-	ErrForeign   = errors.New("the shared repository contains other mail: the two histories have no commit in common")
+	ErrForeign   = errors.New("the shared repository and the mail folder have no commit in common, so their mail cannot be merged")
 	ErrNoContact = errors.New("the shared repository cannot be reached")
-	ErrDeclined  = errors.New("the host of the shared repository rejects refs below refs/mailtree/, through which " +
-		"machines share claims")
+	ErrDeclined  = errors.New("the host of the shared repository rejects refs under refs/mailtree/, which machines " +
+		"use to share claims")
 	ErrNoFile  = errors.New("there is no such file")
-	ErrTooMany = errors.New("more files or bytes have changed in the shared repository than the server fetches at once")
+	ErrTooMany = errors.New("the shared repository contains too many changed files, or too much data, for the server to process at once")
 )
 
 // MergeInput is the comparison of the local branch with the shared branch.

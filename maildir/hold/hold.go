@@ -52,5 +52,5 @@ func Read(t *tree.Tree, agent string) (*format.Hold, *format.Problem, error) {
 	case fault == tree.FaultFile:
 		return nil, &format.Problem{Path: path, Reason: tree.PlainFileError(err)}, nil
 	}
-	return nil, nil, &refusal.Error{What: refusal.Unavailable("A hold's file cannot be read: {why}."), Why: tree.PlainFault(err), Err: err}
+	return nil, nil, &refusal.Error{What: refusal.Unavailable("A hold file cannot be read: {why}."), Why: tree.PlainFault(err), Err: err}
 }

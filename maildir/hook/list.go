@@ -153,8 +153,8 @@ func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 			return slices.Delete(all, found[0], found[0]+1), nil
 		}
 		return nil, &refusal.Error{
-			What: refusal.Conflict("Different users have {count} hooks named {name}: remove the right one " +
-				"from hooks.json."),
+			What: refusal.Conflict("Several users have a hook named {name} ({count} in total): remove the one " +
+				"that you mean from the store's hooks.json."),
 			Name:   name,
 			Counts: []int{len(found)},
 		}

@@ -36,7 +36,7 @@ func New(name string, data []byte) *File {
 	case svg(f.Ext, data):
 		f.inert("an SVG image can contain scripts, so it is stored as text")
 	case NamesPicture(f.Ext):
-		f.inert("the content is not an image of the type that the name suggests, so it is stored as plain " + plainWord(data))
+		f.inert("the content is not an image of the type that the name suggests, so it is stored as " + plainWord(data))
 	default:
 		f.sniff()
 	}
@@ -58,7 +58,7 @@ func (f *File) openImage(i *imageFormat) {
 	case err != nil:
 		f.damaged(i, err)
 	case size.Width > MaxPixels/size.Height:
-		f.inert("the image has too many pixels to be opened safely, so it is stored as plain data")
+		f.inert("the image has too many pixels to be opened safely, so it is stored as binary data")
 	default:
 		f.Pixels = size.Width * size.Height
 		f.layout.width, f.layout.height = size.Width, size.Height
@@ -70,7 +70,7 @@ func (f *File) openImage(i *imageFormat) {
 
 // damaged makes the file inert because it is not a valid image in format i.
 func (f *File) damaged(i *imageFormat, err error) {
-	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as plain data", i.name, err))
+	f.inert(fmt.Sprintf("this is not a valid %s image (%v), so it is stored as binary data", i.name, err))
 }
 
 // inert changes the file's type and extension so that no viewer opens it as an image.
@@ -125,5 +125,5 @@ func plainWord(data []byte) string {
 	if text(data) {
 		return "text"
 	}
-	return "data"
+	return "binary data"
 }

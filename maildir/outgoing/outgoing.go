@@ -107,7 +107,7 @@ type Folder struct {
 }
 
 // errForeign means that this store did not write the file as an item of this project under that file name.
-var errForeign = errors.New("it was not written by this store for this location")
+var errForeign = errors.New("it is damaged, or this store did not write it under this name")
 
 // load reads a file. It returns fs.ErrNotExist, errForeign, or any error from the file system.
 func (f *Folder) load(file string) (*Item, error) {

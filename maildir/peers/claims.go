@@ -68,8 +68,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 }
 
 // claimsDeclined explains why machines that share their mail do not share their claims.
-const claimsDeclined = "The host of the shared repository rejects refs below refs/mailtree/, through which " +
-	"machines share their claims. Allow these refs there, or share the mail through another host."
+const claimsDeclined = "The host of the shared repository rejects refs under refs/mailtree/, which machines " +
+	"use to share their claims. Allow these refs there, or share the mail through another host."
 
 // refuseDeclined returns the refusal for an action that needs the other machines' claims, if the host of the shared
 // repository rejects the refs for claims.

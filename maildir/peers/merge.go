@@ -198,7 +198,7 @@ func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 			case now != f.Was.Hash:
 				return &refusal.Error{
 					What: refusal.Unavailable("The other machines' version of {=other} is not merged, because the " +
-						"file has changes on this machine that are not in Git yet. The next sync tries again. If " +
+						"file has uncommitted changes on this machine. The next sync will try again. If " +
 						"the problem persists, commit the file with `git add` and `git commit`."),
 					Other: f.Path,
 					Err:   errFilesMoved,

@@ -37,7 +37,7 @@ func (p *Post) PlanQueue(g *writer.Group, tx *writer.Tx, m *format.Message) erro
 		}
 		if _, err := format.ParseAddress(from); err != nil {
 			return &refusal.Error{
-				What:  refusal.Invalid("{field} {name} cannot write to other domains: {cause}."),
+				What:  refusal.Invalid("{field} {name} cannot send mail to other domains: {cause}."),
 				Field: refusal.From,
 				Name:  m.From,
 				Err:   err,

@@ -312,7 +312,7 @@ func (q *Query) takeWhole(e Expr, now time.Time) (Expr, error) {
 	left := Map(all(rest), func(f Filter) Expr {
 		if f.Key.ofWhole() {
 			err = invalid(refusal.Invalid("{name} {arg} applies to the whole query: write it once, outside OR, NOT "+
-				"and their parentheses, or search twice."), string(f.Key)+":"+f.Value)
+				"and parentheses, or search twice."), string(f.Key)+":"+f.Value)
 		}
 		return f
 	})

@@ -63,7 +63,7 @@ var (
 	HoldBlocked = Conflict("{=other} in the mail tree is not a readable file ({why}), so the hold cannot be written. " +
 		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
-		"undone this way. {undo something else}")
+		"undone on its own. {undo something else}")
 	ChangedSince = Conflict("{=other} has changed since then, so the {why} operation cannot be undone. {undo something " +
 		"else}")
 	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} operation cannot be redone. {redo something " +
@@ -122,8 +122,8 @@ var (
 		"may take effect now, or the next time the server starts. {look closer}, and check the result before you try again.")
 	PathUnread = Unavailable("The server currently cannot read {other} in the mail tree ({why}), which it needs " +
 		"for this call. Nothing was changed. The server retries automatically: try again in a moment. {if it stays so}")
-	EditUncommitted = Unavailable("The file was edited by hand, and the edit is not in Git. Commit it with git add " +
-		"and git commit ({committing of edits} is off, so the server does not commit it), then try again.")
+	EditUncommitted = Unavailable("The file was edited by hand, and the server does not commit the edit because " +
+		"{committing of edits} is off. Commit it with git add and git commit, then try again.")
 
 	// The store's own files.
 

@@ -30,7 +30,7 @@ func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 
 // ErrNoFirst is returned by FirstCommits for a repository that has no commits or lacks its first ones, such as a
 // shallow clone.
-var ErrNoFirst = errors.New("the repository has no first commit")
+var ErrNoFirst = errors.New("the repository has no commits, or its history is incomplete")
 
 // FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the
 // given top. It runs Git, which walks the whole history: in a large repository, this takes seconds. It returns

@@ -153,11 +153,11 @@ func readStat(pid int) (st stat, err error) {
 	}
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 0 || end < open {
-		return st, errors.New("the process's state cannot be read")
+		return st, errors.New("the process's stat file has an unexpected format")
 	}
 	rest := strings.Fields(string(data[end+1:])) // the fields of proc_pid_stat(5), beginning with field 3
 	if len(rest) < 20 {
-		return st, errors.New("the process's state cannot be read")
+		return st, errors.New("the process's stat file has an unexpected format")
 	}
 	st = stat{name: string(data[open+1 : end]), state: rest[0], started: rest[19]}
 	st.parent, err = strconv.Atoi(rest[1])

@@ -59,10 +59,10 @@ func (k *Keeper) completeGitFiles(ctx context.Context) {
 			continue
 		}
 		if err := tree.WriteFile(filepath.Join(k.Tree.Dir(), name), GitFile(name, has)); err != nil {
-			k.Log.Warn("a file is missing lines that Git needs; the server will add them at its next start",
+			k.Log.Warn("cannot add the missing lines to a file that configures Git; the server will retry at its next start",
 				"path", name, "error", err)
 			continue
 		}
-		k.History.Record([]writer.Op{{Verb: "project", Summary: "add the lines that Git needs", At: k.Now(), Paths: []string{name}}}, nil)
+		k.History.Record([]writer.Op{{Verb: "project", Summary: "add missing lines", At: k.Now(), Paths: []string{name}}}, nil)
 	}
 }

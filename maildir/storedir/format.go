@@ -66,7 +66,7 @@ func formatOf(root string) (int, error) {
 		}
 	case n > Format:
 		return 0, &refusal.Error{
-			What: refusal.Unavailable("A newer version of mailtree has written the store {=other}. The store has format {count}, and " +
+			What: refusal.Unavailable("The store {=other} was written by a newer version of mailtree. The store has format {count}, and " +
 				"this version supports formats up to {limit}. Install the newer version."),
 			Other:  root,
 			Counts: []int{n},

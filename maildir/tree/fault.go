@@ -100,7 +100,7 @@ func PlainFileError(err error) string {
 	if os.IsPermission(err) {
 		return "permission denied"
 	}
-	return "it cannot be read"
+	return "read error"
 }
 
 // PlainFault is like PlainFileError, but also describes machine faults.

@@ -48,7 +48,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 		}
 	}
 	if len(touched) > 0 {
-		log.Info("checked the operations of an interrupted run", "whole", finished, "absent", absent)
+		log.Info("checked the previous run's uncommitted operations", "whole", finished, "absent", absent)
 		if err := t.Sync(touched); err != nil {
 			return nil, nil, err
 		}
@@ -69,7 +69,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 		return nil, nil, err
 	}
 	if err := j.restart(left); err != nil { // the old journal is kept, and recovery runs again at the next start
-		log.Warn("cannot restart the journal; keeping an interrupted run's journal unchanged", "error", err)
+		log.Warn("cannot restart the journal; keeping the previous run's journal unchanged", "error", err)
 	}
 	if err := t.EmptyTmp(); err != nil {
 		return nil, nil, err
@@ -88,12 +88,12 @@ func recoverGroup(t *tree.Tree, c *tree.Changer, r journalRecord, log *slog.Logg
 	for n, op := range r.Ops {
 		whole, err := recoverOp(t, c, op, r.flags[n] == dropped)
 		if err != nil {
-			return nil, fmt.Errorf("cannot finish the operation %s of an interrupted run: %w", op.Verb, err)
+			return nil, fmt.Errorf("cannot recover the previous run's %s operation: %w", op.Verb, err)
 		}
 		if whole {
 			kept = append(kept, op)
 		}
-		log.Debug("checked an operation of an interrupted run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
+		log.Debug("checked an uncommitted operation of the previous run", "verb", op.Verb, "agent", op.Agent, "id", op.ID, "whole", whole)
 	}
 	return kept, nil
 }

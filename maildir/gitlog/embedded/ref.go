@@ -19,7 +19,7 @@ type RefLock struct {
 // LockedError means that another program holds a lock.
 type LockedError struct{ Name string } // the path of the lock, relative to .git
 
-func (e *LockedError) Error() string { return "another program holds " + e.Name }
+func (e *LockedError) Error() string { return "another program holds the lock " + e.Name }
 
 // Unwrap returns fs.ErrExist.
 func (e *LockedError) Unwrap() error { return fs.ErrExist }
