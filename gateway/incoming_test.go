@@ -126,7 +126,7 @@ func TestProblems(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := d.newest(d.backend, "build", 1).Problems
-	if len(got) != 20 || !strings.HasPrefix(got[0], "a header line is not a field: \"xxx") || len(got[0]) > 300 {
+	if len(got) != 20 || !strings.HasPrefix(got[0], "invalid header line: \"xxx") || len(got[0]) > 300 {
 		t.Errorf("%d: %q", len(got), got)
 	}
 	if err := d.deliver("build", "a@example.org", "", "From: a@example.org", "Date: soon", "", "Hello"); err != nil {

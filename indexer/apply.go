@@ -140,7 +140,7 @@ func (b *batch) content(t *letter) (found bool, err error) {
 		return false, nil
 	}
 	if t.msg = b.l.content(s); t.msg == nil {
-		return false, fmt.Errorf("the file %s with the hash %x does not contain a message", s.path, s.hash)
+		return false, fmt.Errorf("no message found in %s (hash %x)", s.path, s.hash)
 	}
 	return true, nil
 }

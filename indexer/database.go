@@ -46,7 +46,7 @@ const newPages = "PRAGMA page_size = 2048;"
 var errStale = errors.New("the index cannot be used")
 
 // errVersion wraps errStale. It means that the index is intact, but was created by another version of the program.
-var errVersion = fmt.Errorf("%w: another version wrote it", errStale)
+var errVersion = fmt.Errorf("%w: it was written by another version of mailtree", errStale)
 
 // IsLocked reports whether an error from an Index means that another program has locked the database.
 func IsLocked(err error) bool { return isCode(err, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) }

@@ -129,7 +129,10 @@ func (l *observer) read(f *file, now int64) *observation {
 		return &observation{path: f.path, folder: true}
 	case fault == tree.FaultFile && errors.As(err, &bad):
 		f.read(st, now)
-		f.reason, f.line = bad.Reason+": move it elsewhere, or replace it with a smaller regular file", bad.Line
+		f.reason, f.line = bad.Reason+": move it elsewhere, or replace it with a regular file", bad.Line
+		if over := new(tree.SizeError); errors.As(err, &over) {
+			f.reason = bad.Reason + ": move the file elsewhere, or replace it with a smaller one"
+		}
 		return &observation{path: f.path, file: f}
 	case fault != tree.NoFault:
 		return l.failed(f, err)

@@ -137,8 +137,8 @@ func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int)
 
 func unknownCursor(cursor string) error {
 	return &refusal.Error{
-		What: refusal.Invalid("{field} {name} is not from an earlier page: pass the value exactly as you got it, or " +
-			"omit it."),
+		What: refusal.Invalid("{field} {name} is not valid: pass the value exactly as the previous page returned it, or " +
+			"omit {field}."),
 		Field: refusal.Cursor,
 		Name:  cursor,
 	}

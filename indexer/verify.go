@@ -28,7 +28,7 @@ func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Rep
 	}
 	defer fresh.Close()
 	if n := len(fresh.unreadable); n > 0 {
-		return nil, fmt.Errorf("cannot compare the index with the files, because %d files cannot be read now: %s: %w", n,
+		return nil, fmt.Errorf("cannot compare the index with the files: cannot read %d of the files, such as %s: %w", n,
 			fresh.unreadable[0].Path, fresh.unreadable[0].Err)
 	}
 	r := &Report{}

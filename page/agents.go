@@ -92,7 +92,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	err = h.cfg.Nudge(v.ctx(), v.p.Slug, agent, func(how, why string) {
 		switch { // waking one session is enough
 		case why == "":
-			text = agent + " was notified of its mail" + hows[how] + "."
+			text = agent + " was notified of its unread mail" + hows[how] + "."
 		case text == "":
 			text = agent + " was not woken: " + why + "."
 		}
@@ -113,7 +113,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 	case mail.Unread == 0:
 		return "it has no unread mail", err
 	case waits:
-		return "its client waits for mail and wakes the agent on its own", err
+		return "its client is waiting for mail and wakes the agent itself", err
 	}
 	return "none of its sessions can be woken", err
 }
@@ -162,7 +162,7 @@ func (v *view) Way(r maildir.WakeStatus) string {
 	case r.Ended:
 		return r.Client + ", ended"
 	case r.Waits:
-		return r.Client + ", wakes on its own"
+		return r.Client + ", waiting for mail"
 	case r.Way == seat.ByQueue:
 		return r.Client + ", woken through its queue"
 	case r.Way == seat.InWindow:

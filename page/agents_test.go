@@ -163,8 +163,8 @@ func TestClaims(t *testing.T) {
 		return all
 	}
 	want := []string{
-		"b/x.go Ann edits Bob ’s file 3m ago", "Bob claims b/** 1d 21h left", "c.go Bob claims it 1d 21h left",
-		"a.go Ann claims it 1d 21h left", "b/** Bob claims it 1d 21h left", "e.go Ann edits it 3m ago",
+		"b/x.go Ann edited a file claimed by Bob 3m ago", "Bob claims b/** 1d 21h left", "c.go Bob claims it 1d 21h left",
+		"a.go Ann claims it 1d 21h left", "b/** Bob claims it 1d 21h left", "e.go Ann edited it 3m ago",
 		"old.go Bob ’s, expired 1h ago", "z.go Ann ’s, released 2h ago",
 	}
 	if diff := cmp.Diff(want, rows()); diff != "" {
@@ -173,7 +173,7 @@ func TestClaims(t *testing.T) {
 	text := b.see(s.base + "/claims")
 	contains(t, text, "/compose?to=Bob&amp;subject=May%20I%20have%20c.go%3f", "/compose?to=Bob&amp;subject=May%20I%20have%20b%2fx.go%3f",
 		`title="edits e.go"><span class="hidden">edits </span><bdi>e.go</bdi></small>`)
-	contains(t, b.words(s.base+"/claims", `>c.go</code>`, "</li>"), "Ask Release stopped Ann ’s claim of c.go 2h ago")
+	contains(t, b.words(s.base+"/claims", `>c.go</code>`, "</li>"), "Ask Release This claim stopped Ann ’s claim of c.go 2h ago")
 	// The Release button is unobtrusive.
 	contains(t, text, `<form class="small quiet" method="post" action="`+s.base+`/claims/release">`)
 	if agents := b.see(s.base + "/agents"); strings.Contains(agents, "stopped") {

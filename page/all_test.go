@@ -226,7 +226,7 @@ func TestBrowserAll(t *testing.T) {
 	}
 	b.must("see it as unread", said("a", "One"))
 	b.pass("1.1")
-	b.must("be done with it", chromedp.Focus(`//a[contains(., "One")]`), press("e"), said("p", "You have an unsent answer there"))
+	b.must("be done with it", chromedp.Focus(`//a[contains(., "One")]`), press("e"), said("p", "You have an unsent answer"))
 	b.must("select the others", chromedp.Focus(`//a[contains(., "Three")]`), press("x"), press("j"), press("X"))
 	b.expect("2", `String(document.querySelectorAll("[name=message]:checked").length)`)
 	b.must("be done with them", press("e"), said("p", "Marked as read: 2 messages."))

@@ -38,8 +38,8 @@ func (v *view) reserve(bytes int64) bool {
 	}
 	if v.ctx().Err() == nil {
 		v.w.Header().Set("Retry-After", strconv.Itoa(int(holdPatience.Seconds())))
-		http.Error(v.w, "The page is busy: too many of its responses are being loaded at once. Try again in a "+
-			"moment.", http.StatusServiceUnavailable)
+		http.Error(v.w, "The server is sending too many responses at the moment. Try again in a few "+
+			"seconds.", http.StatusServiceUnavailable)
 	}
 	return false
 }

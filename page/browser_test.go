@@ -481,7 +481,7 @@ func TestBrowserNoScript(t *testing.T) {
 	b.must("read what was found", chromedp.Click(`main a.row`), said("article", "Zirconium"))
 
 	b.must("release", chromedp.Click(`//nav//a[. = "More"]`), chromedp.Click(`//main//a[contains(., "claims")]`),
-		chromedp.Click(`//button[contains(., "Release")]`), said("p", "No files are claimed"))
+		chromedp.Click(`//button[contains(., "Release")]`), said("p", "No claims or recent edits."))
 	for name, want := range map[string]string{"Ann": "By name. Always.", "Bob": "No reason was given."} {
 		inbox, err := s.p.Box(name, format.Origin{}).Inbox(t.Context(), index.InboxQuery{Bodies: true}, false, maildir.Waiting{})
 		if err != nil || len(inbox.Messages) == 0 || strings.TrimSpace(inbox.Messages[0].Body) != strings.TrimSpace(want) {

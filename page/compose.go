@@ -195,7 +195,7 @@ var (
 
 // errUnsent means that the user wants to mark a thread as done, but the form also contains an answer that has not
 // been sent.
-var errUnsent = errors.New("an answer has not been sent")
+var errUnsent = errors.New("the form contains an unsent answer")
 
 // sending returns a handler for a form that contains a message. do sends the message. If the message is refused, the
 // handler shows the form again with the same content.
@@ -448,7 +448,7 @@ func (h *Page) mark(v *view) (to string, err error) {
 }
 
 // errLater means that Later is not offered for the message.
-var errLater = errors.New("not a question from a verified agent of this store")
+var errLater = errors.New("the message is not a question from a verified agent of this store")
 
 // later hides the thread of a question. Like Yes and No, it works only for verified mail from this store, so that no
 // other sender can make the user hide a thread.

@@ -228,7 +228,7 @@ func TestBrowserDecide(t *testing.T) {
 		t.Helper()
 		waits.Until(t, "the answer to "+subject+" is "+want, func() bool { return s.answers(ids[subject]) == want })
 	}
-	b.must("press it in the list", press("y"), said("p", "No question is open."))
+	b.must("press it in the list", press("y"), said("p", "No question to answer."))
 	b.must("open the first", press("o"), at("One?"))
 	b.shoot("decide")
 	b.must("hold the key down", input.DispatchKeyEvent(input.KeyDown).WithKey("y").WithText("y").WithAutoRepeat(true))
@@ -263,7 +263,7 @@ func TestBrowserDecide(t *testing.T) {
 
 	b.visit("/thread/" + ids["Long?"])
 	b.pass("1.1")
-	b.must("try to answer", press("y"), said("p", "bring the whole message into view"))
+	b.must("try to answer", press("y"), said("p", "Scroll to see the whole message."))
 	b.must("try to hide it", press("h"))
 	b.expect("Long?", `document.querySelector(".scroll h1").textContent.trim()`)
 	b.expect("true true true", `["yes", "no", "later"].map(as => document.querySelector("[value=" + as + "]").disabled).join(" ")`)

@@ -114,7 +114,7 @@ func TestUndoRelease(t *testing.T) {
 	if _, err := s.p.Box("pat", format.Origin{}).Undo(t.Context(), maildir.Undoing{Verb: history.VerbRelease}); !errors.Is(err, maildir.ErrNotFound) {
 		t.Errorf("pat has released nothing: %v", err)
 	}
-	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No files are claimed or edited.", "Ended", "released")
+	contains(t, b.press(s.base+"/claims", s.base+"/claims/release"), "Released.", `claims/undo"`, "No claims or recent edits.", "Ended", "released")
 	s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Later", Body: "b"})
 	contains(t, b.press(s.base+"/compose", s.base+"/claims/undo"), "Undone.", "app/api/*.py")
 	contains(t, b.see(s.base+"/threads"), "Later")
@@ -197,7 +197,7 @@ func TestUndoBCC(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
-	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "The message was also sent to Ann in bcc")
+	contains(t, b.press(s.base+"/compose", s.base+"/message/"+sent.ID+"/undo"), "Undone: <bdi>Plan</bdi>.", "This form cannot send blind copies, so it omits the bcc recipients: Ann.")
 }
 
 // TestGoneOutside checks that an undo says which recipients at other domains still have the message.

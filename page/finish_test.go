@@ -146,7 +146,7 @@ func TestBrowserDone(t *testing.T) {
 			}
 		}
 	}
-	b.must("be done with the question", press("j"), press("e"), said("p", "This asks you for an answer"))
+	b.must("be done with the question", press("j"), press("e"), said("p", "This thread needs an answer"))
 	b.expect("Which?", focused)
 	b.must("be done with a row", press("j"), press("e"), said("p", "Marked as read: "))
 	b.await(focused + ` === "Two"`)
@@ -167,7 +167,7 @@ func TestBrowserDone(t *testing.T) {
 	b.must("press it later", press("e"), chromedp.WaitVisible(`//*[contains(@class, "done")]//bdi[. = "Three"]`))
 	b.await(focused + ` === "Four"`)
 
-	b.must("open the question", press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`), press("e"), said("p", "This asks you for an answer"))
+	b.must("open the question", press("k"), press("k"), press("o"), chromedp.WaitVisible(`#reply-body`), press("e"), said("p", "This thread needs an answer"))
 	b.expect("Which?", `document.querySelector(".scroll h1").textContent.trim()`)
 	b.must("answer", press("r"), chromedp.SendKeys(`#reply-body`, "By name."), chromedp.Blur(`#reply-body`), press("e"), chromedp.WaitVisible(`#unsent`))
 	is("read", "Which?")
@@ -190,6 +190,6 @@ func TestBrowserDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.visit("/")
-	b.must("be done with the row", press("j"), press("j"), press("e"), said("p", "You have an unsent answer there"))
+	b.must("be done with the row", press("j"), press("j"), press("e"), said("p", "You have an unsent answer"))
 	is("", "Four", "Six")
 }

@@ -112,6 +112,6 @@ func TestBrowserUndo(t *testing.T) {
 		b.must("undo", press("z"), said("p", "Undone: "+subject), ready)
 		b.await(focused + ` === "` + subject + `"`)
 	}
-	b.must("undo once more", press("z"), said("p", "Nothing is left to undo here."))
+	b.must("undo once more", press("z"), said("p", "Nothing left to undo."))
 	b.expect("One,Two,Three", `[...document.querySelectorAll(".list .what")].map(e => e.textContent).join()`)
 }

@@ -264,7 +264,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errAsks):
 		return http.StatusConflict, "Nothing was changed: this thread is waiting for your answer. Reply to it, acknowledge it or archive it."
 	case errors.Is(err, errAsksThere):
-		return http.StatusConflict, "A thread asks you for an answer, so nothing was changed in its project."
+		return http.StatusConflict, "Nothing was changed in one of the projects, because a thread there is waiting for your answer."
 	case errors.Is(err, errFiles):
 		return http.StatusBadRequest, "Nothing was sent: a Yes or No answer cannot include files. Use Send, or remove the files."
 	case errors.Is(err, errAs):

@@ -353,14 +353,14 @@ func (h *Page) dismiss(v *view) (to string, err error) {
 			return "", err
 		}
 	}
-	return v.saidAt(v.at(), "Dismissed. A problem that happens again is shown again."), nil
+	return v.saidAt(v.at(), "Dismissed. A diagnostic appears again if the problem happens again."), nil
 }
 
 // These errors mean that a thread asks the user for something, so the user cannot mark it as done. If the error is
 // errAsksThere, other threads may already have been marked as read.
 var (
-	errAsks      = errors.New("the thread asks for an answer")
-	errAsksThere = errors.New("a thread of one of the projects asks for an answer")
+	errAsks      = errors.New("the thread is waiting for the user's answer")
+	errAsksThere = errors.New("a thread in one of the projects is waiting for the user's answer")
 )
 
 // done marks messages as read: the rows that the user selected, or the messages of the thread that the user is

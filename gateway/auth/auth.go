@@ -124,7 +124,7 @@ func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, pe
 	case sender != "":
 		r.Reason = "the envelope sender is from " + format.Quote(sender) + ", not from " + domain
 	default:
-		r.Reason = "no valid signature or permitted server vouches for " + domain
+		r.Reason = "neither DKIM nor SPF passes for " + domain
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *Checker) published(ctx context.Context, domain string) (*dmarc.Record, 
 	if errors.As(err, &missing) && missing.IsNotFound {
 		return nil, nil
 	} else if err != nil {
-		return nil, fmt.Errorf("the DMARC policy of %s could not be looked up", domain)
+		return nil, fmt.Errorf("cannot look up the DMARC policy of %s", domain)
 	}
 	all = slices.DeleteFunc(slices.Clone(all), func(txt string) bool {
 		version, _, _ := strings.Cut(txt, ";")

@@ -53,7 +53,7 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("other users can read %s: chmod 600 %s", path, path)
+		return nil, fmt.Errorf("other users can read %s. To prevent this: `chmod 600 %s`", path, path)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {

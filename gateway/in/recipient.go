@@ -65,7 +65,7 @@ func (s *Server) reply(err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, spool.ErrNoRoom):
-		return refuse(452, 4, 3, 1, "There is currently not enough storage for the message, try again later")
+		return refuse(452, 4, 3, 1, "Insufficient system storage, try again later")
 	case errors.Is(err, ErrFull):
 		return refuse(452, 4, 2, 2, "The mailbox is full, try again later")
 	}

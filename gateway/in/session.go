@@ -46,7 +46,7 @@ func (s *session) Logout() error { return nil }
 func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
-		return refuse(503, 5, 5, 1, "A message is in progress: finish it, or send RSET")
+		return refuse(503, 5, 5, 1, "A mail transaction is already in progress: finish it or send RSET")
 	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ signs begins the domain
 		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||

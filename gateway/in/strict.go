@@ -9,11 +9,11 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// errLineEnd is the reply to a message or session that contains a lone CR, a lone LF or a NUL. Mail servers disagree
+// errLineEnd is the reply to a message or session that contains a bare CR, a bare LF or a NUL. Mail servers disagree
 // about whether such a character ends a line, and thus about where a message ends. So one server may see a second
 // message where another server sees only text.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
-	Message: "A lone CR or LF, or a NUL, is not allowed: end lines with CR LF"}
+	Message: "Bare CR, bare LF and NUL are not allowed: end lines with CRLF"}
 
 // lines checks a stream of bytes for the characters that errLineEnd describes.
 type lines struct{ last byte }

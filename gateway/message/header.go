@@ -66,7 +66,7 @@ func (m *Message) fields(head []byte) (all []Field) {
 		if continues = ok && name != "" && !strings.ContainsFunc(name, notInFieldName); continues {
 			all = append(all, Field{name, strings.TrimLeft(value, " \t")})
 		} else if !strings.HasPrefix(text, "From ") && !strings.HasPrefix(text, ">From ") { // not a line from an mbox file
-			m.problem("a header line is not a field: %s", format.Quote(text))
+			m.problem("invalid header line: %s", format.Quote(text))
 		}
 	}
 	return all
@@ -212,7 +212,7 @@ func (m *Message) ids(name string, most int) (all []string) {
 		if id = strings.Join(strings.Fields(id), ""); validID(id) {
 			all = append(all, id)
 		} else if id != "" {
-			m.problem("%s: %s is not a message id", name, format.Quote(id))
+			m.problem("%s: %s is not a valid message id", name, format.Quote(id))
 		}
 	}
 	return all[max(0, len(all)-most):]

@@ -30,11 +30,11 @@ func (m *Message) markdown(text string) string {
 	m.converted += min(len(text), room)
 	if len(text) > room {
 		text = format.Cut(text, room)
-		m.problem("the HTML is longer than %d KiB; the rest is in the attachment", maxHTML>>10)
+		m.problem("the HTML is longer than %d KiB; the full HTML is attached", maxHTML>>10)
 	}
 	doc, err := html.Parse(strings.NewReader(text))
 	if err != nil || !withinLimits(doc) {
-		m.problem("the HTML is too deeply nested or too wide to convert to markdown, so only its text is shown")
+		m.problem("the HTML is too complex to convert to Markdown, so only its text is shown")
 		return bareText(text)
 	}
 	prepareTables(doc)
@@ -42,7 +42,7 @@ func (m *Message) markdown(text string) string {
 		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false)), table.NewTablePlugin()))
 	out, err := convert.ConvertNode(doc)
 	if err != nil {
-		m.problem("the HTML cannot be converted to markdown, so only its text is shown")
+		m.problem("the HTML cannot be converted to Markdown, so only its text is shown")
 		return bareText(text)
 	}
 	return strings.ToValidUTF8(string(out), "\ufffd")

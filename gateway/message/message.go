@@ -50,7 +50,7 @@ const (
 var (
 	ErrTooLarge       = fmt.Errorf("the message is larger than %d MiB", MaxBytes>>20)
 	ErrHeaderTooLarge = fmt.Errorf("the header is larger than %d KiB", MaxHeader>>10)
-	ErrLoop           = fmt.Errorf("the message has more than %d Received fields, so it is in a mail loop", MaxReceived)
+	ErrLoop           = fmt.Errorf("the message has more than %d Received fields, so it is probably in a mail loop", MaxReceived)
 	ErrEmpty          = errors.New("the message has no header")
 )
 

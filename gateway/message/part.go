@@ -27,7 +27,7 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 		if parts := m.split(body, params["boundary"]); len(parts) > 0 {
 			return m.multipart(kind, parts, depth)
 		}
-		m.problem("%s has no parts, so it is shown as text", kind)
+		m.problem("the %s content has no parts, so it is shown as text", kind)
 		return []piece{{plain: m.decodeText(header, body, nil)}}
 	}
 	name := m.fileName(header, params)

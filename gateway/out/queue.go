@@ -45,10 +45,10 @@ type Store interface {
 }
 
 // errStore wraps errors from the store, so that deliver can distinguish them from errors from the Transport.
-var errStore = errors.New("cannot write the queue")
+var errStore = errors.New("local error")
 
 // ErrNoItem means that the queue does not contain the item.
-var ErrNoItem = errors.New("the queue has no such item")
+var ErrNoItem = errors.New("no such item in the queue")
 
 // ErrTakenBack means that the item's message was withdrawn or deleted. The message is not sent, and no one is notified.
 var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not " +

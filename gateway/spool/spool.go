@@ -37,7 +37,7 @@ const (
 const Parses = 2
 
 // ErrNoRoom means that a budget is exhausted or the disk is nearly full. The sender may try again later.
-var ErrNoRoom = errors.New("there is currently not enough storage for the message")
+var ErrNoRoom = errors.New("not enough memory or disk space for the message")
 
 // Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {

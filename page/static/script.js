@@ -242,7 +242,7 @@ sync();
 function press(as) {
   sync();
   const b = $(`.decide [value=${as}]`);
-  b && !b.disabled ? b.click() : tell(b ? "First bring the whole message into view." : "No question is open.");
+  b && !b.disabled ? b.click() : tell(b ? "Scroll to see the whole message." : "No question to answer.");
 }
 
 // Notifications are off until the user chooses Notify me. Each message is reported once, unless its thread is in view.
@@ -298,14 +298,13 @@ function move(by) {
   to?.focus();
   to?.scrollIntoView({ block: "nearest" });
 }
-const asked = "This asks you for an answer: press y, n, h (later) or r (reply).";
 // done marks the selected rows, the focused row or the open thread as read.
 function done() {
   const only = $("a.row:not([aria-current])", current()?.parentNode || stale), picked = $$("main li:has(:checked) > a.row"), at = $("[data-done]");
   const which = picked[0] ? picked : only ? [only] : [], asks = !picked[0] && (only || $("#reply"))?.matches("[data-asks]");
   if (!which[0] && unsent($("#reply form"))) { $("#unsent").hidden = false; $("#unsent button").focus(); }
-  else if (which.some((e) => draft("mailtree draft " + row(e)).body)) tell("You have an unsent answer there. Open it first.");
-  else if (asks) tell(asked);
+  else if (which.some((e) => draft("mailtree draft " + row(e)).body)) tell("You have an unsent answer. Open its thread first.");
+  else if (asks) tell(`This thread needs an answer: ${only ? "open it" : "press y, n, h (later) or r (reply)"}.`);
   else if (which[0] ? !which.every(pick) : !at) tell("Nothing here is unread.");
   else if (!which[0]) at.click();
   else {
@@ -347,10 +346,10 @@ const keys = {
     const all = recall("undo"), last = all.pop(), form = $("#undo"), back = soon.from;
     soon = {};
     if (back) return location = back;
-    if (!last) return tell("Nothing is left to undo here.");
+    if (!last) return tell("Nothing left to undo.");
     if (last.to) return await post(last) && keys.z();
     store("undo", all);
-    if (last.said) return tell("This cannot be undone: " + last.said + " z undoes what came before.");
+    if (last.said) return tell("This cannot be undone: " + last.said + " z undoes the action before it.");
     form.action = last;
     form.requestSubmit();
   },
