@@ -27,7 +27,7 @@ func TestHeld(t *testing.T) {
 		deny, warn  string // part of the expected text; "" if none is expected
 	}{
 		{name: "a file that nobody claims", file: valid, path: "code/free", agent: "BlueLake", deny: says},
-		{name: "the time left", file: valid, path: "code/free", agent: "BlueLake", deny: "another 1h 30m, until 2026-01-01 13:30 UTC"},
+		{name: "the time left", file: valid, path: "code/free", agent: "BlueLake", deny: "The hold ends in 1h 30m, at 2026-01-01 13:30 UTC"},
 		{name: "whom to ask", file: valid, path: "code/free", agent: "BlueLake",
 			deny: "To continue earlier, ask robin with your mail tool or this command:\n  MAILTREE_ME=BlueLake mailtree send robin --project " + dir + `/code -m "May I continue?"` + "\n"},
 		{name: "a file that another agent claims", file: valid, path: "code/docs/a.md", agent: "BlueLake", deny: says},

@@ -114,8 +114,8 @@ func settings() []setting {
 		{
 			Name:    "ATTACHMENT_POLICY",
 			Default: string(attachment.ImagesAuto),
-			Help: "how to store images in bodies. auto: convert them to WebP, embed small ones, and store others as files; file: like " +
-				"auto, but store all as files; inline: like auto, but replace large images with a note; keep: like auto, but convert " +
+			Help: "how to store images in bodies. auto: convert them to WebP, embed small ones, and store others as files. file: like " +
+				"auto, but store all as files. inline: like auto, but replace large images with a note. keep: like auto, but convert " +
 				"images only if the sender asks for it",
 		},
 		{
