@@ -1,0 +1,19 @@
+package crossing
+
+import "testing"
+
+// TestFinishWhilePlanning checks that Finish pokes the carrier if Plan is still running. Plan may already have read that
+// nobody had left, and then does not poke it.
+func TestFinishWhilePlanning(t *testing.T) {
+	c := &Carrier{bell: make(chan struct{}, 1)}
+	p := &Passage{c: c}
+	p.mu.Lock()
+	if queued := p.Finish(t.Context(), nil); queued != nil {
+		t.Errorf("Finish returned %v while the plan was running", queued)
+	}
+	select {
+	case <-c.bell:
+	default:
+		t.Error("Finish did not poke the carrier, so the message would wait for the next one")
+	}
+}
