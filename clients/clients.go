@@ -296,7 +296,7 @@ type part struct {
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // reports whether data contains nothing; a cut then removes the file, unless there is a backup
+	empty func(data []byte) bool // reports whether data contains nothing, so that its file can be removed
 
 	client         Client
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git
