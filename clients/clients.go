@@ -65,7 +65,7 @@ type Site struct {
 	Mac  bool                     // whether the machine runs macOS, where some programs keep their files in different folders
 }
 
-// Server says how a client reaches mailtree: at a URL, or by running a command.
+// Server describes how a client reaches mailtree: at a URL, or by running a command.
 type Server struct {
 	URL     string   // http://…/mcp; "" if the client runs the command instead
 	Args    []string // mailtree's arguments: stdio, and possibly others
@@ -110,7 +110,7 @@ var (
 	ErrNotOurFile = errors.New("the file belongs to another program")
 )
 
-// missingFile is the text of an error for which errors.Is reports ErrNoFile.
+// missingFile is an error that matches ErrNoFile and has its own text.
 type missingFile string
 
 func (e missingFile) Error() string { return string(e) }
@@ -125,9 +125,9 @@ type Setup struct {
 	Scope  Scope
 	Store  string // absolute path of the store that hooks use; "" means the default store
 
-	// Missing is a line of text for the user. It is set only if the setup's files are for a plugin. If mailtree is not
-	// on the PATH, the plugin's hooks print this line when a session starts, and otherwise do nothing. They run
-	// `mailtree hook` with --plugin.
+	// Missing is a message for the user. It is set only if the setup's files belong to a plugin. The plugin's hooks run
+	// `mailtree hook` with --plugin. If mailtree is not on the PATH, they print Missing when a session starts, and do
+	// nothing on other events.
 	Missing string
 
 	// Toolset is "" for the mail toolset, or Email. The Email toolset has neither hooks nor instructions for agents.
@@ -135,7 +135,7 @@ type Setup struct {
 	Toolset string
 }
 
-// Wanted says what to set up.
+// Wanted selects what to set up.
 type Wanted struct {
 	Server       Server
 	NoHooks      bool // write the entry without the hooks
@@ -193,7 +193,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		parts = append(parts, s.entry(file, *leads, allowed))
 	}
 	if allowed && s.Client.permission.item != "" {
-		allow, _ := s.allowPart() // the file exists, because it contains the permission
+		allow, _ := s.allowPart() // cannot fail: the client has a hooks file, which contains the permission
 		parts = append(parts, allow)
 	}
 	hooks, err := s.Hooks()
@@ -201,7 +201,7 @@ func (s Setup) Remove() ([]*Change, error) {
 		return nil, err
 	}
 	if hooks.Some {
-		p, _ := s.hooksPart() // the file exists, because it contains hooks
+		p, _ := s.hooksPart() // cannot fail: the client has a hooks file, which contains hooks
 		parts = append(parts, p)
 	}
 	if file, err = s.notesFile(); err == nil && s.Toolset == "" {
@@ -296,7 +296,7 @@ type part struct {
 	put   func(data []byte) ([]byte, error)
 	cut   func(data []byte) ([]byte, error)
 	ours  func(data []byte) bool
-	empty func(data []byte) bool // reports whether nothing is left; a file that setup created is then removed
+	empty func(data []byte) bool // reports whether data contains nothing, so that its file can be removed
 
 	client         Client
 	base, top, git string                   // see Setup.base, Setup.top, Site.Git

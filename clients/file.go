@@ -65,8 +65,8 @@ func open(base, name string) (file, error) {
 	return f, err
 }
 
-// stayInside returns an error if links point outside the file's base, because someone else's code base may contain a
-// link to any of the user's files. The error contains the path to which the link points.
+// stayInside returns an error if a link leads outside the file's base. Otherwise, a code base from someone else could
+// link to any of the user's files. The error contains the link's target.
 func (f *file) stayInside() error {
 	if f.base == "" {
 		return nil
@@ -131,9 +131,10 @@ func (c *Change) Kept() string {
 // Gone reports whether the change removes the file.
 func (c *Change) Gone() bool { return c.gone }
 
-// restore is called for a change that removes a part. It makes the change restore the backup if nothing else in the
-// file has changed since the setup. To check this, it adds the part to the backup, and compares the result with the
-// current file. If removing the part leaves exactly the backup's content, the backup is deleted too.
+// restore completes a change that removes the part p. If nothing else in the file has changed since the setup, the
+// change restores the backup and then deletes it. To check this, restore adds the part to the backup, and compares the
+// result with the current file. If there is no backup and nothing is left, the change removes the file, unless the
+// client reaches it through a link.
 func (c *Change) restore(p part) {
 	kept, err := open("", c.kept)
 	if err == nil && kept.is {
@@ -256,7 +257,7 @@ func (c Client) fileError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
-// SyntaxError says where a client's file has a syntax error.
+// SyntaxError reports a syntax error in a client's file.
 type SyntaxError struct {
 	File string
 	Line int // line number, starting at 1

@@ -52,7 +52,8 @@ var errNoHooks error = missingFile("no hooks file")
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// These lines of the module define the command, the entry, and the text that the model gets if mailtree is missing.
+// The lines of the module that Setup.plugin replaces. They define the command, the entry, and the text that the model
+// gets if mailtree is missing.
 const (
 	pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 	pluginEntry   = `const entry = null`
@@ -188,9 +189,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of a handler if the handler is ours, that is, if Setup.command returns exactly this
-// command for some store. Otherwise it returns "". If an earlier setup wrote the handler in another form, ownHandler
-// appends a note to the command, so that setup replaces the handler and a check reports it as missing.
+// ownHandler returns the command of a handler that Setup.command created for some store. It returns "" for any other
+// handler. If an earlier setup wrote the handler in another form, ownHandler appends a note to the command, so that
+// setup replaces the handler and a check reports it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {

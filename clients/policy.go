@@ -9,7 +9,7 @@ import (
 	"mailtree/clients/edit"
 )
 
-// setting is a setting in a client's file. Either it is at path itself, or the list at path contains it as an element.
+// setting is a setting in a client's file. It is the value at path, or an element of the list at path.
 type setting struct {
 	file   string
 	format edit.Format

@@ -213,7 +213,8 @@ func (c *attempt) folders() (names []string) {
 	return names
 }
 
-// run sets up the client twice, and then removes the setup. It returns the files after the first setup, or the refusal.
+// run sets up the client twice, and then removes the setup. It returns the files that the first setup changed, or its
+// error as a file named "refused".
 func (c *attempt) run() (after []txtar.File) {
 	c.t.Helper()
 	err := c.apply(c.setup.Add(c.wanted))
@@ -345,7 +346,8 @@ func TestRemoveAfterEdits(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile checks that a change is not lost if another program makes it after setup has read the file.
+// TestChangedMeanwhile checks that a setup does not overwrite a change that another program made after the setup had
+// read the file.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	c := begin(t, &txtar.Archive{

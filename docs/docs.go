@@ -56,7 +56,7 @@ func Page(full string) string {
 
 // Heading is a heading of a page. Its section ends at the next heading of the same level or a higher one.
 type Heading struct {
-	Text, Anchor string // the anchor is the end of a link to the heading, behind the #
+	Text, Anchor string // the anchor is the fragment of a link to the heading, without the #
 	Section      string // the section in Markdown, with the heading
 
 	level, at int

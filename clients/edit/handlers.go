@@ -195,7 +195,8 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike returns an error that says which kind of value is expected at path.
+// unlike returns an error for the value at path, if there is one. The argument what is the expected kind of value, such
+// as "a JSON array".
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

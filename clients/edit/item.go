@@ -30,8 +30,8 @@ func (f JSON) PutItem(data []byte, path []string, text string) ([]byte, error) {
 	})
 }
 
-// CutItem returns data without the item text in the list at path. If the list or its parents would become empty, it
-// removes them too. It returns the same errors as Format.Put.
+// CutItem returns data with text removed from the list at path. It also removes the list and its parents if they would
+// become empty. It returns the same errors as Format.Put.
 func (f JSON) CutItem(data []byte, path []string, text string) ([]byte, error) {
 	return f.edit(data, func(d *document, root map[string]any) error {
 		if _, err := d.find(path...); err != nil {

@@ -25,7 +25,7 @@ type document struct {
 	text  []byte
 	root  hujson.Value
 	order []string // the names of new members, in the order in which they are written
-	group string   // if not "", an object that loses the member with this name is removed too
+	group string   // if not "", an object that loses its member with this name is removed too
 }
 
 func (f JSON) parse(data []byte) (*document, error) {
@@ -262,7 +262,7 @@ func within(root map[string]any, path []string) (m map[string]any, ok bool) {
 	return root, true
 }
 
-// follow specifies that new members are written in the order of names. Names from earlier calls keep their places.
+// follow makes edit write new members in the order of names. Names from earlier calls keep their places.
 func (d *document) follow(names ...string) {
 	at := 0
 	for _, name := range names {

@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match changes the content of v from was to want. The argument indent is the indentation of the line on which v
-// begins. If v is empty after the change, match returns true. The caller must then remove v, and delete want from the
-// wanted content of v's parent.
+// match edits v, whose decoded content is was, so that its content becomes want. The argument indent is the indentation
+// of the line on which v begins. If v is empty after the change, match returns true. The caller must then remove v, and
+// delete want from the wanted content of v's parent.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -92,7 +92,7 @@ func (d *document) matchList(v *hujson.Value, was, want []any, indent string) (e
 // item contains the white space and the comments around a member of an object or an element of a list.
 type item struct {
 	before *hujson.Extra
-	after  *hujson.Extra // up to the comma; nil for the last item if no comma follows
+	after  *hujson.Extra // up to the comma; nil if the last item has no trailing comma
 }
 
 // contents returns the items of an object or a list, and the text after the last item.
@@ -123,7 +123,7 @@ func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the previous item becomes the last; a comma follows it if a comma followed this item
+	if last && i > 0 { // the previous item is now last: it keeps its comma only if this item had one
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)
@@ -172,7 +172,7 @@ func (d *document) attach(v *hujson.Value, name string, value any, indent string
 		if s.oneLine {
 			lead = " "
 		}
-		if *inside[len(inside)-1].after != nil { // a comma follows the last item, so one follows the new item too
+		if *inside[len(inside)-1].after != nil { // keep the trailing comma
 			added.AfterExtra = hujson.Extra{}
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// Kind says what happened in a session. The zero value means that mailtree ignores the event.
+// Kind is a kind of event. The zero value means that mailtree ignores the event.
 type Kind string
 
 // The kinds of events.

@@ -5,7 +5,7 @@ type client struct {
 	kinds   map[string]Kind // kinds of events, by event name, or by event name and notification type
 	editors []string        // tools that change files
 	rootVar string          // the environment variable that contains Event.Root; "" if there is none
-	deaf    []string        // events, by name or by name and source, whose answers never reach the model
+	deaf    []string        // events whose answers never reach the model, by name, or by name and source
 	answer  func(a Answer, e Event) any
 }
 
@@ -134,7 +134,7 @@ func Known(name string) bool {
 func answerClaude(a Answer, e Event) any {
 	s := &specific{Event: e.Name, Context: a.forModel()}
 	switch {
-	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or the decision is the user's
+	case e.Kind == End, e.Kind == Ask: // the client ignores the answer, or only the user may decide
 		return nil
 	case e.Kind == Edit && a.Deny != "":
 		s.Decision, s.Reason = "deny", a.Deny

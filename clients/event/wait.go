@@ -6,8 +6,8 @@ import "encoding/json"
 // exit.
 func Waits(client string) bool { return client == "claude" || client == "opencode" }
 
-// CanWait reports whether a waiting hook can wake the session. If Claude Code runs without a user, it does not exit
-// until its hooks have exited. Its hooks must then not wait.
+// CanWait reports whether a waiting hook can wake the session. In an unattended session, Claude Code does not exit
+// until its hooks have exited, so they must not wait.
 func CanWait(client string, env func(name string) string) bool {
 	switch client {
 	case "claude":

@@ -45,7 +45,7 @@ const (
 // ErrOther means that a file does not belong to mailtree.
 var ErrOther = errors.New("the file belongs to another project")
 
-// home contains the information about a release that the plugins include.
+// home contains the version and the address of a release, which the plugins include.
 type home struct {
 	Version    string // clients update a plugin only if its version changes
 	Repository string // the address of the repository; "" while the project is not published

@@ -1,14 +1,14 @@
 // Package sign reads a session's state from a client's own files. Clients report to their hooks when a turn starts and
 // when it ends normally. A turn also ends if the user interrupts it, if it fails, or if the user refuses a tool call.
-// Clients record these ends only in their files. The process that waits for mail for a session reads these files. The
+// Clients record such an end only in their files. The process that waits for mail for a session reads these files. The
 // server never does.
 //
 //	sign.go   Session, and what a line or a file means, for each client
 //	file.go   how a file is opened and read
 //
-// The model controls much of the text in these files, because it chooses what its tools print. Therefore this package
-// checks only which kind of entry the client has written, never the text inside an entry. See docs/reference/hooks.md, "How a
-// turn ends".
+// The model controls much of the text in these files, because it chooses what its tools print. For this reason, this
+// package checks only which kind of entry the client has written, never the text inside an entry. See
+// docs/reference/hooks.md, "How a turn ends".
 package sign
 
 import (
@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// client describes where a client's files are, and what they mean.
+// client contains the functions that find and parse a client's files.
 type client struct {
 	// transcript returns the path of a session's transcript, a file with one line for each event.
 	transcript func(s Session) string
@@ -29,8 +29,7 @@ type client struct {
 	// the tool call has ended.
 	prompt func(line []byte) bool
 	// status returns the path of the file with a session's current state. statusIs parses the file and returns the
-	// state, along with a string that changes whenever the state does. A client has either these two functions or a
-	// transcript.
+	// state, along with a string that changes whenever the state does. Both are nil for a client with a transcript.
 	status   func(s Session) string
 	statusIs func(data []byte, session string) (is seat.State, said string)
 }

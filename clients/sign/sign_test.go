@@ -107,7 +107,7 @@ func TestFollow(t *testing.T) {
 	}
 	next := func(what string, want seat.State) {
 		t.Helper()
-		saved, err := json.Marshal(f) // as if another process continued reading
+		saved, err := json.Marshal(f) // continue with a saved copy, as another process does
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,8 +208,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlaces checks that a session has a file only if its client reports one, and that the file's path never depends on
-// the session's id.
+// TestPlaces checks which file is read for a session. None is read if the client reports a relative path, or no path.
+// The path of Copilot CLI's file contains the session's id, which must not lead to another folder.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}

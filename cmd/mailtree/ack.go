@@ -66,10 +66,10 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage makes c call do for each message in its arguments. If an argument is a thread's row number, wanted
-// selects the thread's messages: see deskWork.messagesOf. If do fails for one message, the command still handles the
-// others. At the end, it prints the command that undoes the action, and the next waiting message. question is the first
-// word of the confirmation question: see confirmMessages.
+// eachMessage turns c into a command that calls do for each message in its arguments. If an argument is a thread's row
+// number, wanted selects the thread's messages: see deskWork.messagesOf. If do fails for one message, the command still
+// handles the others. At the end, it prints the command that undoes the action, and the next waiting message. question
+// is the first word of the confirmation question: see confirmMessages.
 func (p *program) eachMessage(
 	c *cobra.Command, question string, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {

@@ -430,8 +430,8 @@ func TestHookKilled(t *testing.T) {
 	}
 }
 
-// TestHookOutlivesServer checks a hook's command that is still running after its server has been killed. The next
-// server must end the command at the hook's timeout.
+// TestHookOutlivesServer checks that if a hook's command keeps running after its server has been killed, the next
+// server ends the command at the hook's timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to recognize a process")

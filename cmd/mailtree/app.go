@@ -29,7 +29,7 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is the store with all its parts connected. Except in tests, only this file connects the index, the history, the
+// app is an open store with all its parts. Outside of tests, only this file connects the index, the history, the
 // watcher and package maildir.
 type app struct {
 	cfg   *config
@@ -45,14 +45,14 @@ type app struct {
 	watcher *watcher.Watcher // a single inotify instance watches all trees
 	hooks   *hook.Runner
 
-	looks notify.Looks // the threads on the user's screens
+	looks notify.Looks // when the user's screens last showed each thread
 
 	outgoing *gateway.Outgoing
 	spool    *spool.Spool // holds mail that is being received
 }
 
 // testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher. Only
-// tests set it, in order to pause the program at a step.
+// tests set testStep, to pause the program at a step.
 var testStep func(name string)
 
 // observe counts an operation and shows it: see maildir.Config.Observe.
@@ -256,7 +256,7 @@ func (a *app) watch(ctx context.Context) error {
 		select {
 		case <-a.watcher.Ready():
 			const scan = true
-			a.store.Edited(ctx, nil, scan) // finds changes made between the first scan and the start of the watch
+			a.store.Edited(ctx, nil, scan) // find changes made between the first scan and the start of the watch
 		case <-ctx.Done():
 		}
 	})

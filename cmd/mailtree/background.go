@@ -222,8 +222,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 }
 
 // askToYield asks the server that holds the store's lock to exit, so that another server can start. yields reports
-// that the server agreed, and stays that it refused. Both are false if no server answered, for example because it has
-// just exited.
+// whether the server agreed, and stays reports whether it refused. Both are false if no server answered, for example
+// because it has just exited.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()

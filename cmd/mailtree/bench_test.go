@@ -18,11 +18,11 @@ import (
 )
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
-// indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark of the project, with one
-// go test command for each line of docs/explanation/speed.md. Each benchmark also prints a bound for comparison. -large adds the
-// cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for the next run: see fixtures/bulk. The
-// stores need 20 GB, and it takes half an hour to create them. If other programs use the processor, only the ratios are
-// valid.
+// indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark in
+// docs/explanation/speed.md, one after another. Many benchmarks also measure a limit, such as the time of the program
+// when it does nothing. -large adds the cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for
+// the next run: see fixtures/bulk. The stores need 20 GB, and it takes half an hour to create them. If other programs
+// use the processor, only the ratios are valid.
 
 // benchProgram builds the program as for a release, because the test binary is larger.
 func benchProgram(b *testing.B) string {
@@ -112,10 +112,10 @@ func muIndex(b *testing.B, mail, dir string) spent {
 	return timeCommand(b, 1, exec.Command("mu", "index", home, "--quiet"), benchEnv(dir), dir)
 }
 
-// BenchmarkMemory measures the resident memory of a server that has started on an indexed store. It measures the
-// memory at rest, and the maximum during and after b.N thousand requests of each kind. In "committed", all mail is in
-// a Git repository. In "new", there is no repository, so the result is the memory of the index and the watcher (run
-// it alone: -bench Memory/new).
+// BenchmarkMemory measures the resident memory of a server that has started on an indexed store. It measures the memory
+// after the start, the maximum after each thousand requests of one kind, and the memory at rest afterwards. It sends
+// b.N thousand requests of each kind. In "committed", all mail is in a Git repository. In "new", there is no
+// repository, so the result is the memory of the index and the watcher (run it alone: -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}

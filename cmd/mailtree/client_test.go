@@ -33,8 +33,8 @@ const clientsEnv = "MAILTREE_CLIENTS"
 // programs competing for each core, it needs more than a minute.
 const clientWait = 2 * time.Minute
 
-// desk simulates a user's machine. It has a home, a code base with a project, a store and its server, a client, and
-// the model that the client uses.
+// desk simulates a user's machine. It has a home folder, a code base with a project, a store and its server, a client,
+// and the model that the client uses.
 type desk struct {
 	t         *testing.T
 	name      string // the client's name, as in `mailtree setup NAME`
@@ -296,7 +296,7 @@ func (d *desk) replace(path, old, text string) {
 	d.write(path, strings.ReplaceAll(string(data), old, text))
 }
 
-// turnsWith returns the turns whose new text contains the given text. See model.Turn.Last.
+// turnsWith returns the requests that offer tools and whose new text contains the given text. See model.Turn.Last.
 func (d *desk) turnsWith(text string) []model.Request {
 	return d.model.Requests(func(t *model.Turn) bool { return len(t.Tools) > 0 && strings.Contains(t.Last(), text) })
 }

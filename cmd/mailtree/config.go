@@ -344,7 +344,8 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	auth := choice("AUTH", "user", "open", "token")
 	c.RequireToken, c.UserOnly = auth == "token", auth == "user"
 	if v["SOCKET"] != "" {
-		c.RequireToken = true // OS users who may only use aimx on the socket must not get the other tools over HTTP
+		// Otherwise, OS users who may use only aimx, on the socket, could use the other tools over HTTP.
+		c.RequireToken = true
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
 		} else if strings.HasPrefix(c.Socket, c.Store+string(filepath.Separator)) {

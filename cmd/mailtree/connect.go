@@ -68,8 +68,8 @@ func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) 
 	}
 }
 
-// atTerminal reports whether a user seems to be typing this command: standard error is a terminal, and the command does
-// not run in an agent's session.
+// atTerminal reports whether a user seems to have typed this command. That is the case if standard error is a terminal
+// and the command does not run in an agent's session.
 func (p *program) atTerminal() bool {
 	return cli.IsTerminal(p.std.err) && p.variable("AGENT_NAME") == ""
 }

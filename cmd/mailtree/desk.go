@@ -55,7 +55,7 @@ type deskWork struct {
 	cursor   string       // cursor at which to continue a list; empty means the beginning
 	listed   []string     // ids of the messages that this command has listed so far
 
-	rowProjects []string // projects of the listed messages, in a list of all projects
+	rowProjects []string // the listed messages' projects, if the list covers all projects
 
 	// at is " --project SLUG" if a command that is run in this folder needs that flag to reach the project, and ""
 	// otherwise.

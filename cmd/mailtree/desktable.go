@@ -146,7 +146,7 @@ func lease(c *cobra.Command, given string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// isLong contains the commands in this file whose lists may have several pages.
+// isLong contains the commands in this file whose lists may be longer than one page.
 var isLong = map[string]bool{"agents": true, "claims": true}
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. flags adds the

@@ -25,7 +25,7 @@ import (
 //	<!-- exits N -->           the next sh block ends with this exit status instead of 0
 //	<!-- in the background --> the next sh block starts a server, and runs until the page ends
 //	<!-- run                   runs the lines that follow, which readers do not see. The command `project` creates
-//	                           the code base ~/backend with a project and two agents, and goes there
+//	                           the code base ~/backend with a project and two agents, and changes to it
 func TestDocs(t *testing.T) {
 	for _, program := range []string{"script", "curl", "git"} { // script is in Debian's bsdutils
 		if _, err := exec.LookPath(program); err != nil {
@@ -76,7 +76,7 @@ var docPart = regexp.MustCompile("(?ms)^ *<!-- (not run|exits|in the background|
 func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 	var next docBlock  // what the comments say about the next block
 	var skip bool      // the next block is not run
-	var last *docBlock // the block that a text block shows the output of
+	var last *docBlock // the block whose output the next text block shows
 	for _, m := range docPart.FindAllStringSubmatchIndex(page, -1) {
 		part := func(i int) string {
 			if m[2*i] < 0 {
@@ -128,7 +128,7 @@ const docProject = `project() {
 
 // runBlocks runs a page's blocks, and compares what they print with what the page shows.
 func runBlocks(t *testing.T, blocks []*docBlock) {
-	work, err := os.MkdirTemp("", "d-") // short, because long paths are cut to fit the terminal
+	work, err := os.MkdirTemp("", "d-") // short, because the program cuts long paths to fit the terminal
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,13 +194,14 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// varying lists what differs between two runs, and what takes its place before outputs are compared.
+// varying lists patterns for text that differs between two runs, with the replacements that are made before outputs are
+// compared.
 var varying = []struct {
 	seen *regexp.Regexp
 	with string
 }{
 	{regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b[=>]"), ""},
-	{regexp.MustCompile(`.*\r`), ""}, // text that was overwritten
+	{regexp.MustCompile(`.*\r`), ""}, // text that the terminal overwrites
 	{regexp.MustCompile(`\b20\d\d[-/]?\d\d[-/]?\d\d([T -]\d\d:?\d\d(:?\d\d(\.\d+)?)?Z?)?`), "DATE"},
 	{regexp.MustCompile(`\bmsg_\w+|\b[0-9a-f]{7,64}\b`), "HASH"},
 	{regexp.MustCompile(`\b([A-Z][a-z]{2} )?\d{1,2} [A-Z][a-z]{2} 20\d\d|\b[A-Z][a-z]{2} [A-Z][a-z]{2} \d{1,2} \d\d:\d\d:\d\d 20\d\d`), "DATE"},
@@ -209,10 +210,10 @@ var varying = []struct {
 	{regexp.MustCompile(`\buid( |:)\d+`), "uid N"},
 	{regexp.MustCompile(`\bprocess \d+`), "process N"},
 	{regexp.MustCompile(`\b\d+ KB\b`), "N KB"},
-	{regexp.MustCompile(`\s+`), " "}, // the lengths of folders' names change where lines are wrapped
+	{regexp.MustCompile(`\s+`), " "}, // line breaks depend on the lengths of folder names
 }
 
-// normalize returns the text in one line, without what differs between two runs.
+// normalize returns the text on one line, with the parts that differ between two runs replaced.
 func normalize(text string) string {
 	for _, v := range varying {
 		text = v.seen.ReplaceAllString(text, v.with)
@@ -222,8 +223,8 @@ func normalize(text string) string {
 
 var anything = regexp.MustCompile(` ?… ?`)
 
-// likeShown returns a pattern for the outputs that a page's text stands for. In the text, … stands for anything, even
-// nothing.
+// likeShown returns a regular expression for the normalized outputs that a page's text allows. In the text, … matches
+// anything, even nothing.
 func likeShown(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + anything.ReplaceAllString(regexp.QuoteMeta(normalize(text)), ".*") + "$")
 }

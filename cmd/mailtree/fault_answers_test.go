@@ -14,7 +14,7 @@ import (
 // difference is a mismatch between an answer and the files.
 type difference struct {
 	text string
-	lost bool // the server reported the item before the fault, and its file is unchanged, but the answer lacks the item
+	lost bool // the answer lacks an item that the server reported before the fault, and whose file is unchanged
 }
 
 // differing asks the server for everything that the attempted operation may have changed, and compares the answers

@@ -25,7 +25,7 @@ type crossing struct {
 
 	mu    sync.Mutex
 	next  int                // number of the next message
-	open  []crossed          // sends without an answer, which must be repeated
+	open  []crossed          // unanswered sends, which must be repeated
 	sent  map[string]string  // the id of each answered send, by message body
 	asked map[string]crossed // all messages, by body
 }

@@ -112,9 +112,9 @@ func (e *edits) rest(p *person) {
 	}
 }
 
-// restless makes the users save continuously. Meanwhile, slow saves a file and leaves it unchanged until the server has
-// committed it, n times. The server delays a commit until users stop editing, but not forever. restless returns the
-// number of saves.
+// restless makes the users save continuously until slow has saved n times. After each save, slow leaves its file
+// unchanged until the server has committed it. The server delays a commit until users stop editing, but not forever.
+// restless returns the number of saves.
 func (e *edits) restless(slow *person, n int) int {
 	e.d.t.Helper()
 	ctx, cancel := context.WithCancel(e.d.t.Context())

@@ -31,7 +31,7 @@ var errnos = []syscall.Errno{
 
 // TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
 // the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is on disk. A refusal makes no claims about files that could not be read. The
+// that the server reported as done is on disk. A refusal draws no conclusions from a file that could not be read. The
 // answers list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
 // granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
@@ -69,7 +69,7 @@ type peril struct {
 	calls, places                  int // number of calls and of call sites in one operation
 	fired, wrong, waited, restored int
 	failed                         bool     // the current attempt has failed
-	unreadable                     []string // paths of calls that failed because of the file itself
+	unreadable                     []string // paths of calls that failed with a fault of the file, not of the machine
 
 	n       int    // the attempt's number
 	word    string // a word that appears only in the attempt's message
@@ -168,7 +168,8 @@ func (r *peril) begin(s *shot) {
 	r.arm(s, r.own(), r.op.every)
 }
 
-// own returns the text that identifies this attempt in paths that already exist.
+// own returns text from the paths of the attempt's message, agent or claim, if they already exist. Calls for these
+// paths count although the paths are older than the attempt: see injector.arm.
 func (r *peril) own() string {
 	switch {
 	case r.id != "":
@@ -232,8 +233,8 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is how long answers may differ from the files while health lists nothing as waiting. After that, a user
-// fixes the file whose call failed.
+// differMost is the longest time for which answers may differ from the files while health lists nothing as waiting.
+// After that, a user fixes the file whose call failed.
 const differMost = 4 * time.Second
 
 // agree waits until the server's answers match the files.

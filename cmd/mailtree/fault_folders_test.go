@@ -155,7 +155,7 @@ func (w *worker) must(tool string, args, result any) {
 	}
 }
 
-// claim claims a file by its absolute path in the worker's folder, and notes whether the worker holds it.
+// claim claims a file by its absolute path in the worker's folder, and records whether the worker holds it.
 func (w *worker) claim(file string) error {
 	var res mail.Claimed
 	err := w.call("claim_paths", map[string]any{

@@ -126,8 +126,8 @@ func (p *gitPerson) movedBack() string {
 // back checks out the branch that the server commits to.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command while Git refuses it because of a lock, about as fast as a user can. It also stops if round
-// returns true.
+// insist repeats a command, about as fast as a user can, until Git accepts it. After each refusal, it calls round, and
+// stops if round returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
 		if p.git(args...) != refused || round() {
@@ -162,7 +162,8 @@ var mayRefuse = regexp.MustCompile(`(?i)\block|another git process|nothing (adde
 	`No stash entries|nothing to revert|previous cherry-pick is now empty|unable to write new.index|` +
 	`is at [0-9a-f]+ but expected|stash entry is kept|would be overwritten by (merge|revert)`)
 
-// git runs a command as the user and returns its output, or refused.
+// git runs git as the user. It returns the output, or refused if the command fails. For rev-parse, it returns ""
+// instead of refused.
 func (p *gitPerson) git(args ...string) string {
 	p.commands++
 	cmd := exec.Command("git", append([]string{"-C", p.dir, "-c", "user.name=Person", "-c", "user.email=person@example.org"}, args...)...)

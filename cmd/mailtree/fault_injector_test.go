@@ -67,7 +67,7 @@ type injector struct {
 	first map[string]int // the try in which an owned part first appeared
 	try   int
 	keep  string // an owned part of an earlier try that also belongs to this try
-	every bool   // the owned parts of all tries belong to this try
+	every bool   // the owned parts of all earlier tries also belong to this try
 	sites map[callSite]int
 	order []callSite // the sites in the order of their first calls
 	shot  *shot
@@ -137,7 +137,7 @@ func (in *injector) struck() bool {
 	return in.hit != nil
 }
 
-// made returns how many calls of this try were made at a site.
+// made returns how many calls the program has made at a site in this try.
 func (in *injector) made(at callSite) int {
 	in.mu.Lock()
 	defer in.mu.Unlock()

@@ -35,7 +35,7 @@ type load struct {
 
 	mu    sync.Mutex
 	boxes map[string][]string // ids of messages that are in an inbox and have not been acknowledged
-	again []message           // sends without an answer, which must be repeated with their keys
+	again []message           // unanswered sends, which must be repeated with their keys
 }
 
 type message struct {

@@ -80,22 +80,26 @@ func init() {
 	}
 }
 
-// faultServe is like serve, but adds verbs that are not yet available as tools (pop, unread), and its writer can die at
-// a step.
+// faultServe is like serve, but adds verbs for the tests, and its writer can die at a step.
 //
 //	POST /fault/pop?project=&agent=          the message's id, empty if there is none
+//	POST /fault/read?project=&agent=&id=
 //	POST /fault/unread?project=&agent=&id=
+//	POST /fault/delete?project=&agent=&id=
+//	POST /fault/undo?project=&agent=&id=
+//	POST /fault/redo?project=&agent=&id=
+//	POST /fault/amend?project=&agent=&id=&text=
 //	POST /fault/both?project=&agent=&id=     a pop and an acknowledgment of the same delivery, in one group
 //	POST /fault/flush?project=               when it returns, everything is committed
 //	POST /fault/compare?project=             when it returns, the whole tree has been compared with the index
-//	POST /fault/die?at=N                     the program ends at the writer's Nth step from now
-//	POST /fault/hold?at=N                    the writer waits at that step until /fault/go
+//	POST /fault/die?at=N                     the program kills itself at the writer's Nth step from now; 0 means never
+//	POST /fault/hold?at=N                    the writer waits at its Nth step from now until /fault/go; 0 means never
 //	POST /fault/held                         "true" while the writer waits
-//	POST /fault/go
+//	POST /fault/go                           lets the writer continue
 //	POST /fault/join?project=&url=
 //	POST /fault/sync?project=                when it returns, sync is on and one sync has been done
 //	POST /fault/unsynced?project=            why the last sync failed; empty if it succeeded
-//	POST /fault/steps                        the steps since then, one per line
+//	POST /fault/steps                        the steps since the last /fault/die or /fault/hold, one per line
 func faultServe() error {
 	flags := pflag.NewFlagSet("fault", pflag.ContinueOnError)
 	addSettingFlags(flags, "config")

@@ -30,7 +30,7 @@ type operation struct {
 	beside  bool   // a user or the server performs the operation, so there is no answer
 	history bool   // the history performs the operation, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
-	slow    bool   // an attempt takes a long time, or longer with each attempt, so there are fewer attempts
+	slow    bool   // attempts are slow, or become slower, so there are fewer of them
 	takes   string // text in the paths that the operation removes; empty if it removes none
 }
 
@@ -141,7 +141,7 @@ func (r *peril) welcomeMail() error {
 	return err
 }
 
-// from returns a message whose text is different in each attempt to send.
+// from returns a message from the agent. No other message has the same text.
 func (r *peril) from(agent string, to []string, cc ...string) message {
 	text := fmt.Sprintf("The text of %s, send %d.", r.word, r.serial.Add(1))
 	return message{From: agent, To: to, CC: append([]string{}, cc...), BCC: []string{}, Subject: "s", Body: text, Project: faultKey}

@@ -200,7 +200,7 @@ func TestFaultPostalCrowd(t *testing.T) {
 }
 
 // TestFaultPostalKill is like TestFaultPostalCrowd, but the server is killed and restarted. A message that no client
-// received is in the inbox, marked as read. There are at most as many such messages as calls without an answer.
+// received is in the inbox, marked as read. The number of such messages is at most the number of unanswered calls.
 func TestFaultPostalKill(t *testing.T) {
 	longer(t)
 	t.Parallel()

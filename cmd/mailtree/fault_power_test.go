@@ -115,7 +115,7 @@ func TestFaultPowerSteps(t *testing.T) {
 }
 
 // TestFaultPowerSync cuts a machine's power while it merges files that another machine has pushed. The power fails at
-// every step of the writer and at any moment of a sync. The merged files are complete or absent. If the sync was
+// every step of the writer, and at random moments of a sync. The merged files are complete or absent. If the sync was
 // answered, they are complete. The next sync delivers the rest, regardless of how much of the fetched data is left.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
@@ -172,8 +172,8 @@ func TestFaultPowerSync(t *testing.T) {
 	t.Logf("%d power cuts at %d steps and in rounds, after which the merge was complete %d times", cuts, at, whole)
 }
 
-// afterPowerLoss starts a server on the copy of the disk, and merges the files that the copy's store lacks. It returns
-// 1 if the store lacked no files.
+// afterPowerLoss starts a server on the copy of the disk, and runs a sync. After the sync, the store must contain all
+// files of the other machine. afterPowerLoss returns 1 if the store contained them before the sync, and 0 otherwise.
 func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole int) {
 	dir := mount(t, "-o", "loop", disk)
 	d := newDaemon(t, filepath.Join(dir, "store"))

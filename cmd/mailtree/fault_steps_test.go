@@ -86,7 +86,7 @@ func TestFaultSteps(t *testing.T) {
 
 func nothing(*steps) {}
 
-// run repeats the operation. In each try, the server dies at a later step, until it survives.
+// run repeats the operation until the server survives it. In each try, the server dies at a later step.
 func (op *stepped) run(t *testing.T) {
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))
 	d.env = []string{"GATEWAY_ALLOW=example.invalid", "SYNC_INTERVAL=1h"}
@@ -201,8 +201,8 @@ func lookSent(s *steps) (n int) {
 	return n
 }
 
-// sentBefore waits until the message that was saved in the previous try is sent, whatever happened in that try. It
-// checks that the message is sent exactly once.
+// sentBefore waits until the message that was saved in the previous try has been sent, regardless of how that try
+// ended. It checks that the message is sent exactly once.
 func sentBefore(s *steps) {
 	s.d.t.Helper()
 	if s.body == "" {

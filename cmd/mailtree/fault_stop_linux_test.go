@@ -90,7 +90,7 @@ type stopping struct {
 	due, unknown []string // subjects of the emails that the next server must send (due) or report (unknown)
 }
 
-// ignoring is a program that ignores TERM and exits when the test ends.
+// ignoring is a program that ignores SIGTERM and exits when the test ends.
 const ignoring = `#!/bin/sh
 trap "" TERM
 cd %q
@@ -231,7 +231,7 @@ func (s *stopping) hangIncoming() {
 	io.WriteString(half, "Subject: half\r\n\r\nThis is ")
 }
 
-// hangSync makes a sync wait for the shared repository. The last push will also wait for it.
+// hangSync makes a sync wait for the shared repository. When the server stops, its last push waits too.
 func (s *stopping) hangSync() {
 	if out, err := exec.Command("git", "-C", s.tree(), "remote", "add", "origin", "ssh://mail.example/mail.git").CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)

@@ -99,7 +99,7 @@ func lookSynced(s *steps) int {
 func TestFaultSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
-	messages := extent(100, 3400) // sent by each machine
+	messages := extent(100, 3400) // the number of messages that each machine sends
 	run := func(args ...string) string {
 		t.Helper()
 		out, err := exec.Command("git", args...).CombinedOutput()

@@ -8,8 +8,8 @@ import (
 	"mailtree/fixtures/inmemory"
 )
 
-// TestFaultTornJournal checks that journal records are valid even if they follow half a line. A server leaves half a
-// line if it is killed while it writes a record.
+// TestFaultTornJournal checks that journal records are valid even if they follow an incomplete line. If a server is
+// killed while it writes a record, it leaves an incomplete line.
 func TestFaultTornJournal(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t, filepath.Join(inmemory.Dir(t), "store"))

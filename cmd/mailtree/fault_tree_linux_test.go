@@ -184,8 +184,8 @@ func (l *load) movable(n int) string {
 }
 
 // moveBack moves each file in the folder from back to the same relative path in the folder to, until no file is left.
-// Folders may already exist again there. Files that the server was about to write moved with their folder and may
-// appear late, so moveBack repeats the move.
+// The destination folders may have been recreated in the meantime. If the server was about to write a file when its
+// folder was moved away, the file may appear in the moved folder later, so moveBack repeats the move.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {

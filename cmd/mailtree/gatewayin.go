@@ -11,8 +11,9 @@ import (
 	"mailtree/gateway"
 )
 
-// takeMail receives mail from other domains until ctx ends, if the settings allow it. It returns once the server is
-// listening. If it cannot listen, it returns an error that contains the address. Later errors go to failed.
+// If the settings allow it, takeMail starts a server that receives mail from other domains until ctx ends. It returns
+// once the server is listening. If it cannot listen, it returns an error that contains the address. Later errors go to
+// failed.
 func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan<- error) error {
 	settings := &a.cfg.Gateway
 	if a.cfg.background || len(settings.Listen) == 0 {

@@ -56,7 +56,7 @@ type projectHealth struct {
 	Import *maildir.Import `json:"import,omitempty"` // set while a large number of changed files is being imported
 
 	LastCommit string `json:"last_commit"`
-	Disk       string `json:"disk,omitempty"` // a sentence if the disk does not respond or operations fail; otherwise empty
+	Disk       string `json:"disk,omitempty"` // the problem if the disk does not respond or operations fail
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // set if the project is shared with other machines
 	SyncReason string             `json:"sync_reason,omitempty"` // why the mail is not in sync with those machines; empty if it is

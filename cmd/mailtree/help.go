@@ -20,7 +20,8 @@ var daily = []string{
 	"read", "reply", "yes", "later", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "hold", "desk", "open",
 }
 
-// pageAbout lists the page or the section of the documentation about a command, or about a command and its subcommands.
+// pageAbout lists the page or section of the documentation that describes a command. A topic also applies to the
+// command's subcommands that are not listed.
 var pageAbout = []struct{ command, topic string }{
 	{"catchup", "commands#catching-up"},
 	{"claim", "reference/guard"},
@@ -163,7 +164,7 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 	})
 }
 
-// paged passes print a screen that writes to the pager.
+// paged calls print with a screen that writes to the pager.
 func (p *program) paged(c *cobra.Command, print func(*cli.Screen)) error {
 	return cli.NewScreen(p.std.out, p.variable).Paged(c.Context(), func(s *cli.Screen) error {
 		print(s)

@@ -66,8 +66,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestCited checks that each `mailtree help TOPIC` in the program's texts, in the skills and in the documents names a
-// command, a page or a section, and so does each topic in pageAbout. The program cites no page by its file, because its users may not have the repository.
+// TestCited checks that each topic in pageAbout exists, and each topic that the program's texts, the skills and the
+// documents cite as `mailtree help TOPIC`. A topic is a command, a page or a section. The program must not cite a page
+// by its file name, because its users may not have the repository.
 func TestCited(t *testing.T) {
 	p := &program{}
 	root := rootCommand(nil, stdio{out: &bytes.Buffer{}}, everyCommand)
@@ -105,7 +106,7 @@ func TestCited(t *testing.T) {
 	}
 }
 
-// TestNamed checks which commands are built for a command line, and that the table uses the commands' real names.
+// TestNamed checks which commands are built for a command line, and that groups contains the commands' real names.
 func TestNamed(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                onlyRoot,

@@ -51,8 +51,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. If standard error is a terminal, it also shows there how far back it has
-// searched, until it finds the first entry.
+// showLog prints the history as it arrives. Until the first entry arrives, it shows on standard error how far back the
+// server has searched, if standard error is a terminal.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {

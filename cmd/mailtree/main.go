@@ -40,7 +40,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
-		if err == error(e) { // otherwise, an error that wraps e has the better text
+		if err == error(e) { // otherwise, err wraps e, and its text says more
 			err = e.err
 		}
 	}

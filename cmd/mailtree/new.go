@@ -162,7 +162,7 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// movedLine returns a line that says that a code base was moved here, and how to link it.
+// movedLine returns a line about a code base that seems to have been moved here, with the command that links it.
 func movedLine(from string) string {
 	return fmt.Sprintf("%s was at %s, which no longer exists. If you moved it here, run `mailtree link %s`",
 		cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))

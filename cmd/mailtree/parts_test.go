@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// TestAwaitParts checks that if one part hangs, only that part is reported, at any position in the list. The time
+// TestAwaitParts checks that only the part that hangs is reported, even if it is not the last in the list. The time
 // limit is the same for all parts, because awaitParts waits for them concurrently.
 func TestAwaitParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -202,7 +202,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told removes the facts that have no value.
+// told returns the facts that have a value.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

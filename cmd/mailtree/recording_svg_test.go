@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// The measures of the picture in pixels, and how many seconds it shows the last screen before it begins again.
+// The picture's dimensions in pixels, and the number of seconds for which it shows the last screen before it starts
+// over.
 const (
 	charWidth, lineHeight, margin = 8.4, 17, 14
 
@@ -26,7 +27,7 @@ func plainText(screen []string) string { return escape.ReplaceAllString(strings.
 func draw(times []float64, screens [][]string) []byte {
 	end := times[len(times)-1] + lastScreen
 	var style, lines bytes.Buffer
-	var spans []string // the times of the lines that are not always shown
+	var spans []string // the time spans of lines that are not always shown
 	for row := range castLines {
 		for from := 0; from < len(screens); {
 			text, to := lineOf(screens, from, row), from+1
@@ -71,7 +72,8 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 	return svg.Bytes()
 }
 
-// keyframes returns the rules that show the lines of the class t<i> from one time of the animation to another.
+// keyframes returns the CSS rules that show the lines of class t<i> from one time of the animation to another. The
+// animation lasts until end. All times are in seconds.
 func keyframes(i int, from, to, end float64) string {
 	first, last := "hidden", "hidden"
 	if from == 0 {

@@ -19,7 +19,7 @@ import (
 
 var pictures = flag.Bool("pictures", false, "write docs/pictures/terminal.cast and terminal.svg")
 
-// The size of the recorded terminal, and the part of its height that each pane gets.
+// The width of the recorded terminal, the height of each pane, and the total height.
 const (
 	castColumns = 100
 	castGreen   = 8
@@ -45,13 +45,13 @@ var castSteps = []struct {
 	{1, "git commit -am 'Rename total'", "1 file changed"},
 }
 
-// castEvent is an event of an asciicast file: from a time in seconds on, the terminal has also received the data.
+// castEvent is an event of an asciicast file: data that the terminal receives at a time, in seconds.
 type castEvent struct {
 	at   float64
 	data string
 }
 
-// TestRecording plays a session of two agents and a person with the real program. It also checks that
+// TestRecording plays a session of two agents and a user with the real program. It also checks that
 // docs/pictures/terminal.cast shows such a session, and that terminal.svg is the picture of that file. With -pictures,
 // it writes both files.
 func TestRecording(t *testing.T) {
@@ -78,12 +78,11 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// record plays the session and returns what the terminal received. The times are those of a reader's pace, and not
-// those of the test.
+// record plays the session and returns what the terminal received. The times follow a reader's pace, not the test's.
 func record(t *testing.T) []castEvent {
 	env, code := castStore(t)
 	panes := tmuxtest.Start(t)
-	terminal := tmuxtest.Start(t) // its window is the terminal of a client of panes
+	terminal := tmuxtest.Start(t) // its window shows the session of panes, and is recorded
 	panes.Run("start-server", ";", "set", "-g", "status", "off", ";", "set", "-g", "set-titles", "on", ";",
 		"set", "-g", "pane-border-status", "top", ";", "set", "-g", "pane-active-border-style", "fg=default", ";",
 		"set", "-g", "pane-border-format", "#[fg=cyan,bold] #{pane_title} ", ";", "set", "-g", "exit-empty", "off")
@@ -110,7 +109,8 @@ func record(t *testing.T) []castEvent {
 	panes.Run("refresh-client", "-t", panes.Run("list-clients", "-F", "#{client_name}"))
 	var events []castEvent
 	at, seen := 0.0, 0
-	// until ends an event with everything that the panes show now. The terminal's title marks the end of the event.
+	// until ends an event once the terminal has received everything that the panes show. To mark the end of the event,
+	// it sets the terminal's title. The next event follows after the pause, in seconds.
 	until := func(pause float64) {
 		title := fmt.Sprintf("mailtree %d", len(events)+1)
 		panes.Run("set", "-g", "set-titles-string", title)
@@ -210,7 +210,7 @@ func readCast(t *testing.T, path string) (events []castEvent) {
 	return events
 }
 
-// playCast shows the events in a terminal. It returns the screen after each event, in lines with escape sequences, and
+// playCast shows the events in a terminal. It returns the screen after each event, as lines with escape sequences, and
 // the time at which that screen appears.
 func playCast(t *testing.T, events []castEvent) (times []float64, screens [][]string) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "replay"))

@@ -130,7 +130,7 @@ func groupedCommands(root *cobra.Command) (titles []string, all [][]*cobra.Comma
 	return titles, all
 }
 
-// useLine returns the words with which a command is called.
+// useLine returns a command's usage line, without the placeholder for flags.
 func useLine(c *cobra.Command) string { return strings.TrimSuffix(c.UseLine(), " [flags]") }
 
 // commandList returns a table of each group of commands, with links to the sections of commandHelp.
@@ -149,7 +149,8 @@ func commandList(root *cobra.Command) string {
 	return b.String()
 }
 
-// commandHelp returns a section for each command. The section of a command with subcommands is only their common text.
+// commandHelp returns a section for each command. For a command with subcommands, the section contains only the text
+// that introduces them, and is omitted if there is none.
 func commandHelp(root *cobra.Command) string {
 	var b strings.Builder
 	_, all := groupedCommands(root)
@@ -275,7 +276,7 @@ func statusTable() string {
 	return table(rows)
 }
 
-// metricTable returns a table of the metrics in an answer to GET /metrics that have a description.
+// metricTable returns a table of the metrics that have a description in an answer to GET /metrics.
 func metricTable(served string) string {
 	rows := [][]string{{"metric", "type", "labels", "meaning"}}
 	for _, m := range regexp.MustCompile(`(?m)^# HELP (mailtree_\w+) (.*)\n# TYPE \w+ (\w+)\n(?:.*\{(.*)\})?`).FindAllStringSubmatch(served, -1) {

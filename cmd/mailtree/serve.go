@@ -236,7 +236,7 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server exited with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // not only the index is gone, but the whole store
+	if !storedir.IsStore(a.cfg.Store) { // the whole store is gone, not only the index
 		return errStoreGone
 	}
 	return cause

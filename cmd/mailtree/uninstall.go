@@ -294,7 +294,7 @@ func (u *uninstall) preview(c *clients.Change) {
 	u.shown = append(u.shown, text)
 }
 
-// others returns one of the given stores, if none of them is this command's store.
+// others returns one of the stores, or "" if this command's store is among them.
 func (u *uninstall) others(stores []string) (other string) {
 	for _, store := range stores {
 		if store == u.p.namedStore() {

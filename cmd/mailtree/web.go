@@ -14,8 +14,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// web is a server's TCP port, for MCP over HTTP and the page. A server in the foreground listens from its start. A
-// server in the background listens once `mailtree open` asks for the page.
+// web is a server's TCP port, for MCP over HTTP and the page. A server in the foreground listens as soon as it starts.
+// A server in the background listens once `mailtree open` asks for the page.
 type web struct {
 	cfg  *config
 	log  *slog.Logger

@@ -35,9 +35,9 @@ import (
 //	-- client [CALLER] [project=KEY] [2026-07-28] -- one message
 //	-- server --     the answer to it
 //
-// CALLER is the caller's name in an address or in --as. A message of 2026-07-28 goes over a connection without a
-// session, and has the _meta that every message of that revision has. A connection with a session begins with
-// initialize, before the transcript.
+// CALLER is the caller's name in an address or in --as. A message of revision 2026-07-28 is sent without a session, and
+// with the _meta field that this revision requires. A connection with a session begins with initialize, before the
+// transcript.
 //
 // Placeholders replace values that differ between runs. In answers, <msg 1> is the first message id that the transcript
 // sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
@@ -128,7 +128,7 @@ type replayer struct {
 	wire    wire
 	toolset string
 	peers   map[caller]peer
-	seen    []string // kinds and values that have placeholders: the first message id is <msg 1>
+	seen    []string // kind and value of each placeholder, in order: the first message id is <msg 1>
 }
 
 func replay(t *testing.T, d *daemon, w wire, toolset, file string) {

@@ -181,7 +181,7 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream asks the server to run a verb that answers with JSON lines until ctx ends, and calls each with every line. It
+// Stream asks the server to run a verb that answers with JSON lines, and calls each with every line until ctx ends. It
 // returns nil when the server ends the answer. It returns errors from each, the error that the server reports if it
 // ends the answer early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {

@@ -42,7 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableOfNames checks that names in the first column are cut only if no other column can be.
+// TestTableOfNames checks that names in the first column are cut only after the other columns have their smallest
+// width.
 func TestTableOfNames(t *testing.T) {
 	rows := []Row{{Cells: []string{"GreenCastle", "db/0042.sql", "migrations"}}}
 	for width, want := range map[int]string{

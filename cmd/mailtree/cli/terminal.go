@@ -10,8 +10,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences that switch to and from the terminal's alternate screen, hide the cursor there, and have the
-// terminal mark pasted text.
+// Control sequences that switch to and from the terminal's alternate screen, hide the cursor there, and turn on
+// bracketed paste, so that the terminal marks pasted text.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
 	leaveScreen = "\x1b[2J\x1b[?2004l\x1b[?25h\x1b[?1049l"

@@ -63,9 +63,9 @@ func Wrap(line string, width int) (parts []string) {
 	return append(parts, part)
 }
 
-// breakWide splits a word that does not fit on a line with only first columns left. It splits only before wide
-// characters, as is usual for Chinese or Japanese text, and fills the following lines up to width. Any other word is
-// returned whole.
+// breakWide splits a word that is wider than first, the number of columns left on its line. It splits only before wide
+// characters, as is usual for Chinese or Japanese text, and fills the following lines up to width. It returns any other
+// word whole.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style().MatchString(word) {
 		return []string{word}

@@ -360,7 +360,7 @@ func TestAmended(t *testing.T) {
 	}
 }
 
-// TestFailedAnswer checks that the screen says which answer could not be sent.
+// TestFailedAnswer checks that the screen shows which answer could not be sent.
 func TestFailedAnswer(t *testing.T) {
 	w := newWorld()
 	d := w.open()

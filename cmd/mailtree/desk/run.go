@@ -98,9 +98,9 @@ func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 	}
 }
 
-// readKeys reads from the terminal once for each value that it receives from want. The program therefore reads a key
-// only after it has handled all earlier keys. Keys that are meant for an editor therefore also reach the editor. If the
-// terminal is gone, readKeys closes input.
+// readKeys reads from the terminal once for each value that it receives from want. The program reads a key only after
+// it has handled all earlier keys, so keys that are meant for an editor reach the editor. If the terminal is gone,
+// readKeys closes input.
 func readKeys(t *cli.Terminal, want <-chan struct{}, input chan<- []string) {
 	for range want {
 		keys, err := t.ReadKeys()

@@ -80,7 +80,7 @@ func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	} else {
 		section("EXIT STATUS", cfg.Statuses)
 	}
-	c.DisableAutoGenTag = true // the tag would contain the date
+	c.DisableAutoGenTag = true // the tag at the end of the page would contain the current date
 	var page bytes.Buffer
 	err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Source: c.Root().Name() + " " + cfg.Version, Manual: c.Root().Name()}, &page)
 	c.Long = long
