@@ -66,7 +66,7 @@ func (p *Passage) Plan(m *format.Message) error {
 // longer than an operation waits for the disk (writer.Writer.Do).
 func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
 	p.left.Store(true)
-	if !p.mu.TryLock() { // a plan is still running after the sender stopped waiting; Plan pokes the carrier
+	if !p.mu.TryLock() { // the plan is still running, and Plan will poke the carrier
 		return nil
 	}
 	id, to := p.id, p.to

@@ -203,8 +203,8 @@ func (h *plainHeader) json() []byte {
 	return b.object()
 }
 
-// linedObject writes a JSON object in which each member has the same line number as in a header, so that errors refer
-// to the right line of the header.
+// linedObject writes a JSON object in which each member is on the same line as in a header, so that errors refer to the
+// right line of the header.
 type linedObject struct {
 	text  []byte
 	line  int // line number at the end of text
