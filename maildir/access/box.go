@@ -54,8 +54,7 @@ func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// The statuses that Delivery returns for a message that does not leave this server. For other messages, Delivery
-// returns an outgoing.State.
+// Statuses of messages that do not leave this server. For other messages, Delivery returns an outgoing.State.
 const (
 	Delivered = "delivered" // this server wrote all the copies, or every recipient has a copy
 	Pending   = "pending"   // a user saved the file in the outbox, but some recipients do not have a copy yet
@@ -118,7 +117,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	l := &RawMessage{BoxRow: rows[0]}
 	st, err := b.v.mail.Tree.Stat(l.CopyPath)
 	if err == nil && q.Room != nil && st.Size > int64(q.Room.Small) {
-		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // once for the file's bytes, once for the text parsed from them
+		if err := q.Room.Reserve(ctx, 2*st.Size); err != nil { // for the file's bytes and the text parsed from them
 			return nil, err
 		}
 	}
@@ -134,7 +133,7 @@ func (b *Box) Read(ctx context.Context, q RawQuery) (*RawMessage, error) {
 	}
 	l.Voucher, _ = b.v.mail.Store.VerifiedIn(&index.MessageRow{Project: b.v.mail.Slug, Message: *m})
 	if _, sealed := b.v.mail.Store.Verified(m); !sealed {
-		l.Problems = nil // without a valid seal, anyone could have written these problems
+		l.Problems = nil // without a valid seal, anyone could have written the list
 	}
 	l.References = b.references(ctx, m)
 	named := append(l.References, l.InReplyTo)

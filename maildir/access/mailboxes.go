@@ -126,7 +126,7 @@ func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error)
 		_, err := v.mail.PlanAgent(g, tx, format.Profile{Name: name}, v.by.UID)
 		return err
 	}
-	// Naming prevents two projects from getting the same address at the same time.
+	// Naming creates one mailbox at a time, so two projects cannot both get the address.
 	err := v.post.Office().Naming(func() error { return v.mail.Writer.Do(ctx, tx) })
 	if err != nil {
 		return nil, err
@@ -170,8 +170,8 @@ func (v *View) checkOwner(existing, name string) error {
 	return &refusal.Error{What: refusal.MailboxNotYours, Field: refusal.Mailbox, Name: name}
 }
 
-// Exists reports whether a mailbox with the given name exists, no matter who owns it. According to the contract of
-// hook_create, every caller may learn this.
+// Exists reports whether a mailbox with the given name exists, no matter who owns it. The contract of hook_create
+// allows every caller to learn this.
 func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	return row != nil, err
@@ -251,7 +251,7 @@ func (v *View) removeOwner(ctx context.Context, name string) error {
 		return errors.Join(dropped, v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, core.NoOwner))
 	}
 	err := v.mail.Writer.Do(context.WithoutCancel(ctx), tx)
-	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted anyway; a new agent will get its own owner
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted; a new one gets its own owner
 		return nil
 	}
 	return err

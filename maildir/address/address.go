@@ -69,7 +69,7 @@ func (d Domains) MessageIDOf(m *format.Message) string {
 // EmailID is like MessageID, but without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 
-// IDNamed returns the id of the message that given identifies. given is an id, a Message-ID at one of the domains, or a
+// IDNamed returns the id of the message that given refers to. given is an id, a Message-ID at one of the domains, or a
 // file name. IDNamed returns anything else unchanged.
 func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")

@@ -51,15 +51,15 @@ func (ag *Agents) SetPresence(ctx context.Context, agent, status string) error {
 	return ag.mail.Act(ctx, tx)
 }
 
-// NoteStatus handles changed status files. If an agent is no longer ready, its tmux window will get notices about all
-// unread mail once the agent is ready again. NoteStatus reads each status from the index. If the file changes later,
-// NoteStatus is called again.
+// NoteStatus handles changed status files. If an agent is no longer ready, NoteStatus forgets which messages were
+// announced in its tmux window. All unread mail is announced there again once the agent is ready. NoteStatus reads each
+// status from the index. If the file changes later, NoteStatus is called again.
 func (ag *Agents) NoteStatus(changes []index.Change) {
 	for _, c := range changes {
 		if c.Kind != format.KindStatus {
 			continue
 		}
-		// The caller's context is not used: the changes are already in the index, so NoteStatus will not be called for
+		// This call must not be canceled: the changes are already in the index, so NoteStatus will not be called for
 		// them again.
 		row, err := ag.mail.Store.Index.Agent(context.Background(), ag.mail.Slug, c.Agent)
 		if err != nil || row == nil || row.Status != format.Ready {

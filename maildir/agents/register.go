@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns the exact name of the agent whose name a user or model typed. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent that typed refers to. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -147,8 +147,8 @@ func (ag *Agents) NewAgent(ctx context.Context, name string, r Registration) err
 	return ag.ensure(ctx, name, r, r.summary(name), exists)
 }
 
-// ensure is like EnsureAgent, but if the agent exists, it returns the error in exists. summary describes the operation
-// in the history.
+// ensure implements EnsureAgent and NewAgent. If the agent exists, ensure returns exists. summary describes the
+// operation in the history.
 func (ag *Agents) ensure(ctx context.Context, name string, r Registration, summary string, exists error) error {
 	switch is, err := ag.mail.HasAgent(ctx, name); {
 	case err != nil:
@@ -252,8 +252,8 @@ func (ag *Agents) freeName(ctx context.Context, hint string) (name string, note 
 	}
 }
 
-// reserved reports whether agents are forbidden to use a name. The server's own names are reserved, and so are words
-// that mean everyone, because senders would not expect them to reach a single agent.
+// reserved reports whether no agent may have the given name. The server's own names are reserved, and so are words that
+// mean everyone, because senders would not expect them to reach a single agent.
 func reserved(name string) bool {
 	return format.ServerName(name) || slices.Contains([]string{"all", "everybody", "everyone"}, strings.ToLower(name))
 }

@@ -66,7 +66,8 @@ func newFile(name string, f *media.File) File {
 }
 
 // Copied returns a message's attachment, read from the tree of another project. The result is nil if that tree does not
-// contain the file, or contains different bytes under its name. Copied returns an error only for a machine fault.
+// contain the file, or contains different bytes under its name. Copied returns an error only for a machine fault
+// (tree.FaultOf).
 func Copied(a format.Attachment, from *tree.Tree) (*File, error) {
 	if a.SHA1 == "" || format.AttachmentSum(a.Path) != a.SHA1 {
 		return nil, nil
@@ -86,8 +87,9 @@ func sha1Of(data []byte) string {
 // otherBytes is the reason given for refusing a file that a user changed or added in the attachments folder.
 const otherBytes = "its content does not match its name"
 
-// Look checks whether the tree contains the file. Call Look before planning the message, because Look reads the file.
-// It may return ErrUnavailable, or ErrConflict if the tree contains something different under the file's name.
+// Look checks whether the tree contains the file. Look must be called before the message is planned, because it reads
+// the file. It may return ErrUnavailable, or ErrConflict if the tree contains something different under the file's
+// name.
 func (f *File) Look(t *tree.Tree) error {
 	st, err := t.Stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -69,7 +69,7 @@ type Request struct {
 	CodeBase string       // absolute path of the code base, or empty; its files are read only if it is the top of a working tree
 	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
-	OwnedBy  *int         // uid of a sender who may read only their own files; nil if the store's rights apply
+	OwnedBy  *int         // uid of a sender who may read only their own files; nil for other senders
 }
 
 // Brought contains a message's attachments and its body after Gather has read the files.

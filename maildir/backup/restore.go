@@ -132,7 +132,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 	if end == nil {
 		return h, ErrNotBackup
 	}
-	slices.Reverse(end.Removed) // files before their folders
+	slices.Reverse(end.Removed) // remove files before the folders that contain them
 	for _, name := range end.Removed {
 		err := root.Remove(name)
 		// ENOTDIR means that its folder is now a file
@@ -258,7 +258,7 @@ func (r *Restored) settleProject(root, slug string, from, to []byte, how How) er
 		return err
 	}
 	defer within.Close()
-	if err := within.MkdirAll(tree.TmpDir, 0o700); err != nil { // replacing a file needs this folder
+	if err := within.MkdirAll(tree.TmpDir, 0o700); err != nil { // files are staged in this folder
 		return err
 	}
 	if err := r.settleQueue(t, slug, from, to); err != nil {
@@ -351,8 +351,7 @@ func toDrafts(within *os.Root, agent, p string) error {
 	}
 }
 
-// settleHooks records that the outcome of unfinished runs is unknown. It also prevents hooks from running for mail
-// that is in the backup.
+// settleHooks marks the outcome of unfinished runs as unknown, and keeps hooks from running for mail in the backup.
 func (r *Restored) settleHooks(root string) error {
 	log, err := hook.OpenLog(root, time.Now)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// These expressions match other programs' pattern syntax, which would have a different meaning in a claim. foreign
-// also matches whole character classes and characters escaped with \, so that the caller can skip them.
+// These expressions match the pattern syntax of other programs, which means something else in a claim. foreign also
+// matches whole character classes and characters escaped with \, so that the caller can skip them.
 var (
 	foreign = lazy.Regexp(`\\.|` +
 		`\[[^\]/]*\[[:.=][^\]/]*\][^\]/]*\]|` + // [[:digit:]]
@@ -20,8 +20,8 @@ var (
 	pathspec   = lazy.Regexp(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
 )
 
-// otherDialect explains why a pattern in another program's syntax is refused, and what to write instead. It returns
-// "" for any other pattern. whole is true if text is the entire pattern, not just the end of it.
+// otherDialect explains why a pattern in another program's syntax is refused, and what to write instead. It returns ""
+// for any other pattern. whole reports whether text is the entire pattern rather than only its end.
 func otherDialect(text string, whole bool) string {
 	switch {
 	case whole && pathspec().MatchString(text):

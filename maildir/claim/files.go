@@ -31,8 +31,8 @@ const maxClaimFiles = 100_000
 // these claims. Several goroutines may call want at the same time. Expired claims are included: see Row.Live.
 //
 // Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
-// error if it has no permission to list the folder, and for a machine fault (tree.FaultOf), because in both cases it
-// may have missed some claims. See docs/reference/tree.md, "A claim" and "Problems".
+// error if it has no permission to list the folder or if there is a machine fault (tree.FaultOf), because it may then
+// have missed some claims. See docs/reference/tree.md, "A claim" and "Problems".
 func Files(t *tree.Tree, want func(*Row) bool) (claims []Row, bad []format.Problem, err error) {
 	defer t.Hold()()
 	paths, bad, err := listClaims(t)
@@ -71,7 +71,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 		return nil, nil, err
 	}
 	released := map[string]bool{}
-	// The callers are hooks and commands, which run until their process exits, so they have no context to pass.
+	// The callers are hooks and commands. They have no context to pass, because they run until the process exits.
 	err = t.Walk(context.Background(), format.ClaimsDir, func(p string, d fs.DirEntry) error {
 		switch format.Locate(p).Kind {
 		case format.KindReleased:

@@ -67,9 +67,9 @@ func TestClaimFiles(t *testing.T) {
 		"claims/deep/er/b.json":     claimText("b"),
 		"claims/gone.json":          claimText("gone"),
 		"claims/gone.released":      "",
-		"claims/odd.json":           claimText("odd"), // odd.released is a folder, so it is not a mark
+		"claims/odd.json":           claimText("odd"), // odd.released is a folder, so it is not a release mark
 		"claims/odd.released/x":     "",
-		"claims/big.json":           claimText("big"), // big.released is too large, so it is not a mark
+		"claims/big.json":           claimText("big"), // big.released is too large, so it is not a release mark
 		"claims/big.released":       strings.Repeat("x", format.MaxSmall+1),
 		"claims/bad.json":           claimText("../.."),
 		"claims/empty.json":         "",

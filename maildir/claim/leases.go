@@ -213,8 +213,8 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether p and q, which overlap, also overlap given the files in the code repository. It returns false
-// if p has no wildcards, the repository has a file at p's path, and q does not cover that path.
+// below reports whether two overlapping patterns still overlap if the files in the code repository are considered. It
+// returns false if p has no wildcards, the repository has a file at p's path, and q does not cover that path.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

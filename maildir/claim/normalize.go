@@ -304,8 +304,8 @@ func (m *Normalizer) inFolder(p string) string {
 	return inside
 }
 
-// find returns the path of the existing file or folder that text names literally. It tries the text itself, and the
-// text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
+// find returns the path of the existing file or folder whose name is text, taken literally. It tries the text itself,
+// and the text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
 func (m *Normalizer) find(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""

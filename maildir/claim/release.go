@@ -52,9 +52,8 @@ func NewRelease(held []Row, texts []string, normalized map[string][]string) *Rel
 	return r
 }
 
-// heldAs returns the pattern of a held claim that differs from text only in its backslashes, or "" if there is none.
-// For example, a claim on app/[id]/** may have been created while the folder [id] existed, and the folder may be gone
-// now.
+// heldAs returns the pattern of a held claim that equals text except for backslashes, or "" if there is none. For
+// example, a claim on app/[id]/** may have been created while the folder [id] existed, and the folder may be gone now.
 func heldAs(held []Row, text string) string {
 	unquote := func(p string) string { return strings.ReplaceAll(p, `\`, "") }
 	for i := range held {

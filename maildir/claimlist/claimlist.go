@@ -20,8 +20,8 @@ const Grace = time.Minute
 // Entry is a claim in the list, with the time when the claim expires on this machine. It is immutable.
 type Entry struct {
 	format.Lease
-	Until   time.Time // expiry, by the monotonic clock
-	Expires time.Time // expiry, according to the claim's file on this machine
+	Until   time.Time // expiry on the monotonic clock
+	Expires time.Time // expiry on the wall clock, as in this machine's claim file
 	Blob    string    // Git's hash of the content; empty if not written yet
 }
 
@@ -32,7 +32,7 @@ func (e *Entry) Row(path string) claim.Row {
 	return row
 }
 
-// Agent contains facts about an agent that matter for claims, taken from this machine's mail.
+// Agent describes a holder of claims, according to this machine's mail.
 type Agent struct {
 	Inception time.Time
 	Person    bool // a user's agent, which is the same on all machines
@@ -194,8 +194,8 @@ func (r *Round) decide(n *Next) *decision {
 	return d
 }
 
-// timed returns the entry with a wall-clock expiry that agrees with the monotonic clock. If said, the expiry in the
-// file, is within Grace of the right time, timed keeps it, because each change to a file creates a commit.
+// timed returns the entry with a wall-clock expiry that agrees with its monotonic expiry. If the expiry in the file,
+// said, is within Grace of the right time, timed returns e unchanged, because each change to a file creates a commit.
 func (r *Round) timed(e *Entry, said time.Time) *Entry {
 	left := e.Until.Sub(r.Now)
 	if off := said.Sub(r.At) - left; off <= Grace && off >= -Grace {
@@ -276,8 +276,8 @@ func (d *decision) put(f *claim.Row, length time.Duration) {
 	d.leases.Put(e.Row(f.Path))
 }
 
-// Followed returns the list as it will be after the files have been updated. In the result, each entry's wall-clock
-// expiry agrees with its monotonic expiry.
+// Followed returns the list to keep once the files have been updated. In this list, each entry's wall-clock expiry
+// agrees with its monotonic expiry.
 func (n *Next) Followed() map[string]*Entry {
 	list := make(map[string]*Entry, len(n.List))
 	for path, e := range n.List {

@@ -370,8 +370,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder that its claim is not valid. It sends at most one notice for each combination of claim
-// and how. It returns any error from the writer.
+// NotifyLost notifies the holder that its claim is not valid. It sends at most one notice for each claim and value of
+// how. It returns any error from the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

@@ -18,7 +18,7 @@ func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 		data := v.Is
 		switch format.Locate(v.Path).Kind {
 		case format.KindReleased:
-			if v.Is == nil { // the operation removed the release mark; it also contains the claim's own file
+			if v.Is == nil { // the operation removed the release mark; its changes include the claim file, too
 				continue
 			}
 			data, _, err = cs.mail.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)

@@ -19,7 +19,7 @@ type Stop struct {
 }
 
 // Stops lists the agents that were blocked within the last day by claims that are still live, newest first. For each
-// agent and claim, it lists the most recently refused commit, edit, push and claim.
+// agent and claim, it lists the newest refusal of each kind (Doing).
 func (cs *Claims) Stops(ctx context.Context) (all []Stop, err error) {
 	noted := claim.ReadStopped(ctx, cs.mail.Tree)
 	if len(noted) == 0 {

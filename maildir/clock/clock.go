@@ -71,8 +71,8 @@ var idForm = lazy.Regexp(`msg_[0-9]{8}_[0-9a-f]{16}`)
 // contains no id.
 func FindID(text string) string { return idForm().FindString(strings.ToLower(text)) }
 
-// Time returns the current time for comparisons with creation times. Unless the machine's clock is set back by more
-// than setBack, the result is earlier than every later creation time and not earlier than any previous one.
+// Time returns the current time for comparisons with creation times. The result is earlier than every later creation
+// time and not earlier than any previous one, unless the machine's clock is set back by more than setBack.
 func (c *Clock) Time() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ func TestStamp(t *testing.T) {
 		case 6000:
 			at, follows = at.Add(-48*time.Hour), true
 		case 9000:
-			at, follows = at.Add(-2*setBack), true // this does not change the date
+			at, follows = at.Add(-2*setBack), true // the date stays the same
 		}
 		id, created, err := c.Stamp()
 		if err != nil {

@@ -112,9 +112,9 @@ func (c *Codebase) NoteBelow(key string) *refusal.Error {
 	}
 }
 
-// NoteMade returns a note for a caller that has created the project with a key, if the result may surprise the
-// caller. This is the case if the project covers every path, or if the key names another folder of the code base or a
-// folder that does not exist on this machine. Otherwise NoteMade returns "".
+// NoteMade returns a note about the project just created for key, if the result may surprise the caller. This is the
+// case if the project covers every path, or if the key names another folder of the code base or a folder that does not
+// exist on this machine. Otherwise NoteMade returns "".
 func (c *Codebase) NoteMade(key string) string {
 	given, top := filepath.Clean(storedir.PlainKey(key)), c.mail.HumanKey()
 	if top == "/" {

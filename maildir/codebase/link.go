@@ -61,8 +61,8 @@ func (s *Codebases) Link(ctx context.Context, dir, name string) (Link, error) {
 	return l, err
 }
 
-// Unlink removes all lines about a folder from the map of folders, whether a user or the program added them. It returns
-// ErrNotFound if there are no such lines, or ErrUnavailable if the map cannot be used.
+// Unlink removes every line for a folder from the map of folders, whether a user or the program added the line. It
+// returns ErrNotFound if there is no such line, or ErrUnavailable if the map cannot be used.
 func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	if folder, err = Top(dir); err != nil {
 		return "", err

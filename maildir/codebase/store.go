@@ -151,7 +151,7 @@ type relative struct {
 }
 
 // relatives returns the relatives of a project, oldest first, according to the map of folders. If the map cannot be
-// read, it returns nil. It omits a clone that has its own project, because a user must have wanted a separate project.
+// read, it returns nil. It omits a clone that has its own project, because a user chose to keep that project separate.
 func (s *Codebases) relatives(of *core.Mail) (all []relative) {
 	m, err := s.store.Folders.Load()
 	if err != nil {

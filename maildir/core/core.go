@@ -41,9 +41,9 @@ type Mail struct {
 	told        chan struct{} // wakes KeepNotes when an agent has received a notice
 }
 
-// Open opens the tree of a project and recovers it. It calls reports once, to get the object that the keeper reports
-// to. It returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, or a machine
-// fault. If Open returns an error from Refuse, it has changed nothing.
+// Open opens the tree of a project and recovers it. It calls reports once, and the keeper reports to the result. Open
+// returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, or a machine fault. If
+// Open returns an error from Refuse, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -58,7 +58,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		return nil, err
 	}
 	t.Fail = s.Fail
-	defer t.Close() // from now on, the tree is open only while it is used
+	defer t.Close() // after Open returns, the tree opens its folder only for each use
 	log := s.Log.With("project", slug)
 	c := &Mail{
 		Store:       s,
@@ -163,16 +163,16 @@ func Ring(bell chan struct{}) {
 	}
 }
 
-// ClaimsFact is the fact (writer.Tx.Facts) for operations that depend on claims.
+// ClaimsFact is the entry in writer.Tx.Facts for operations that depend on claims.
 const ClaimsFact = "claims"
 
-// NameFact returns the fact for operations that depend on an agent's name.
+// NameFact returns the entry in writer.Tx.Facts for operations that depend on an agent's name.
 func NameFact(agent string) string { return "name " + strings.ToLower(agent) }
 
-// MarkFact returns the fact for operations that depend on the marks of an agent's deliveries.
+// MarkFact returns the entry in writer.Tx.Facts for operations that depend on the marks of an agent's deliveries.
 func MarkFact(agent string) string { return "mark " + agent }
 
-// KeyFact returns the fact for operations that depend on a sender's idempotency key.
+// KeyFact returns the entry in writer.Tx.Facts for operations that depend on a sender's idempotency key.
 func KeyFact(from, key string) string { return "key " + from + "\n" + key }
 
 // PersonProgram is the program name of users' agents.

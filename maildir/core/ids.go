@@ -27,7 +27,7 @@ func (s *Store) FullID(ctx context.Context, slug string, field refusal.Field, sh
 	})
 }
 
-// Lengthen returns the full id for short. The function with returns the ids that begin with a given prefix. See
+// Lengthen returns the full id for short. The callback with returns the ids that begin with prefix. See
 // maildir.Project.FullID.
 func (s *Store) Lengthen(field refusal.Field, short string, with func(prefix string) ([]string, error)) (string, error) {
 	var found []string

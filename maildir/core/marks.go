@@ -23,7 +23,7 @@ type Marking struct {
 func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marking) error {
 	for _, id := range m.IDs {
 		d, err := c.Delivery(g, agent, id)
-		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) { // it was removed
+		if m.Page && (errors.Is(err, refusal.ErrNotFound) || errors.Is(err, refusal.ErrInvalid)) {
 			continue
 		}
 		if err == nil {
@@ -75,8 +75,8 @@ func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Del
 	return nil
 }
 
-// FreeFor returns nil if there is no file at path. If there is a mark that is not in the index yet, it returns
-// Group.Behind's error. If there is anything else, such as a folder or an invalid mark, it returns ErrConflict.
+// FreeFor returns nil if nothing exists at path. If path is a mark that is not in the index yet, FreeFor returns
+// Group.Behind's error. If path is anything else, such as a folder or an invalid mark, it returns ErrConflict.
 func (c *Mail) FreeFor(g *writer.Group, path string) error {
 	st, err := g.Stat(path)
 	switch {

@@ -144,8 +144,8 @@ func (c *Mail) ReadMessage(path, id string) (*format.Message, []byte, error) {
 }
 
 // NeedRoom returns refusal.MailboxFull if one of the named mailboxes has no room for another unread message. The
-// function coming returns the number of messages that the current group is about to write to a folder. For agents of
-// other projects, NeedRoom does not count such messages.
+// callback coming returns the number of messages that the current group is about to write to a folder. NeedRoom does
+// not count these messages for agents of other projects.
 func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, names []string) error {
 	for _, n := range names {
 		p := c.Store.PartyOf(n)
@@ -158,7 +158,7 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 			return err
 		}
 		unread, most := counts.Unread, c.Store.MailboxDepth
-		if slug == c.Slug && unread+writer.MaxGroup >= most { // below that limit, there is enough room even for a full group
+		if slug == c.Slug && unread+writer.MaxGroup >= most { // otherwise, even a full group fits
 			unread += coming(format.AgentsDir + "/" + n + "/" + format.InboxDir)
 		}
 		if unread >= most {
@@ -198,5 +198,5 @@ func (c *Mail) ContentNow(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	return append([]byte{}, data...), nil // an empty file must not result in nil
+	return append([]byte{}, data...), nil // not nil, even for an empty file
 }

@@ -49,7 +49,7 @@ func (c *noticeCount) count(agent string, now time.Time) int {
 func (c *noticeCount) giveBack(agent string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wrote[agent] > 0 { // the count is zero if another hour has begun
+	if c.wrote[agent] > 0 { // zero if a new hour has begun
 		c.wrote[agent]--
 	}
 }

@@ -42,7 +42,7 @@ const placesFresh = 5 * time.Second
 type places struct {
 	mu    sync.Mutex
 	all   repo.Folders
-	of    *folders.Map // the map of folders from which all was computed
+	of    *folders.Map // the Map that all was computed from
 	until time.Time
 }
 

@@ -216,7 +216,7 @@ func (c *Carrier) save(i *Item) error {
 	return c.itemsOf(i.From).saveItem(i)
 }
 
-// step informs a fault test which step the carrier has reached.
+// step tells a fault test which step the carrier has reached.
 func (c *Carrier) step(name string) {
 	if f := c.store.Step; f != nil {
 		f(name)

@@ -19,7 +19,7 @@ import (
 // verb is the verb of the operation that writes the copies in the other project's tree.
 const verb = "deliver"
 
-// messageFact returns the fact shared by all operations that write or remove the copies of a message.
+// messageFact returns the entry in writer.Tx.Facts for operations that write or remove the copies of a message.
 func messageFact(id string) string { return "message " + id }
 
 // deliver writes an item's copies into the tree of another project in one operation: the canonical file, the inbox

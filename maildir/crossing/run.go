@@ -76,7 +76,8 @@ func (c *Carrier) round(ctx context.Context) (left int) {
 	return left
 }
 
-// retry tries to carry the item in a file, unless the target project is unavailable. It returns that project's slug.
+// retry tries to carry the item in a file, unless the target project is unavailable. It returns the slug of the target
+// project.
 func (c *Carrier) retry(ctx context.Context, from *core.Mail, f *folder, file string, unavailable map[string]bool) (to string, err error) {
 	i, err := f.loadItem(file)
 	if err != nil || i == nil || c.isKept(f.fileOf(i.Message, i.To)) { // ignore a file that this store did not write

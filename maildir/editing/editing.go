@@ -65,8 +65,8 @@ type at struct {
 	met  map[string]bool
 }
 
-// New returns an empty Edits. It gets the time from now, and calls changed when an agent begins to edit a different
-// file.
+// New returns an empty Edits. Edits calls now for the current time, and calls changed when an agent begins to edit a
+// different file.
 func New(now func() time.Time, changed func()) *Edits {
 	return &Edits{now: now, changed: changed, last: map[string]Edit{}, files: map[string]map[string]at{}, met: map[string][]Meeting{}}
 }

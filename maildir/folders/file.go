@@ -17,10 +17,10 @@ import (
 // Kind says why a folder identifies a project.
 type Kind string
 
-// Kinds of lines about folders.
+// The kinds of lines in the map.
 const (
 	Link     Kind = "link"     // a user linked the folder
-	Clone    Kind = "clone"    // the folder was found to be another clone of the project's repository
+	Clone    Kind = "clone"    // the folder contains another clone of the project's repository
 	Worktree Kind = "worktree" // the folder is or was a worktree linked to the project's working tree
 )
 
@@ -140,8 +140,8 @@ func (m *Map) Linked(path string) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind == Link })
 }
 
-// Noted returns the line that the program wrote for the innermost folder that contains path. It considers only lines
-// that counts accepts.
+// Noted returns the line that the program wrote for the innermost folder that contains path. It ignores lines for which
+// counts returns false.
 func (m *Map) Noted(path string, counts func(Line) bool) (Line, bool) {
 	return m.around(path, func(l Line) bool { return l.Kind != Link && counts(l) })
 }

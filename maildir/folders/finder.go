@@ -108,8 +108,8 @@ func (f *Finder) write(read []Repository, l Line) error {
 	return nil
 }
 
-// cloneLine returns the line that maps a folder in the clone at top to project p. The folder corresponds to p's
-// folder in the clone at other. The line is zero if the folder does not contain path.
+// cloneLine returns the line that maps a folder in the clone at top to project p: the folder that corresponds to p's
+// folder in the clone at other. The line is zero if that folder does not contain path.
 func cloneLine(path, top, other string, p Project) Line {
 	folder := filepath.Join(top, strings.TrimPrefix(p.Folder, other))
 	if path != folder && !strings.HasPrefix(path, folder+"/") {

@@ -72,8 +72,8 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// TestRefuses checks that a header is refused if it exceeds the limits or could represent more than its literal text.
-// It also checks that the error contains a line number and does not quote the header.
+// TestRefuses checks that a header is refused if it is invalid, exceeds the limits, or uses YAML's anchors, aliases or
+// tags. It also checks that the error contains a line number and does not quote the header.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
 	const many = 100_000

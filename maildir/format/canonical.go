@@ -173,7 +173,7 @@ func compact(v any) []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // callers pass only strings, numbers, booleans, and types that consist of these
+		panic(err) // callers pass only values that JSON can represent
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -38,8 +38,8 @@ func ParseClaim(data []byte) (Claim, error) {
 	return c, err
 }
 
-// claim reads the keys that claims and leases have in common. The argument endless says that the file specifies no
-// expiry, which is an error.
+// claim reads the keys that claims and leases have in common. endless reports whether the file specifies no expiry,
+// which is an error.
 func (o *object) claim(c *Claim, endless bool) error {
 	c.Pattern = o.text("path")
 	c.Agent = o.text("agent")

@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 )
 
-// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file.
-// The digest does not cover the bcc recipients, the seal, and the layout of the header, which may differ between
-// copies.
+// CopySum returns a digest of the content that all copies of a message have in common, or nil for an invalid file. The
+// digest does not cover the bcc recipients, the seal or the layout of the header, which may differ between copies.
 func CopySum(id string, data []byte) *[sha256.Size]byte {
 	if _, err := ParseMessage(id, data); err != nil {
 		return nil

@@ -231,7 +231,8 @@ func (o *object) names(key string) []string {
 	return out
 }
 
-// readHeader sets the message fields that have the given use from the header o. The first fault is stored in o.err.
+// readHeader sets the fields of m that have the given use to their values in the header o. The first fault is stored in
+// o.err.
 func (m *Message) readHeader(o *object, use uses) {
 	for i := range fields {
 		if f := &fields[i]; f.is(use) && o.has(f.key) {

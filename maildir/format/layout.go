@@ -285,7 +285,7 @@ func ClaimPath(pattern, agent, suffix string) string {
 func ListedClaim(p string) string { return url.PathEscape(strings.TrimPrefix(p, ClaimsDir+"/")) }
 
 // ClaimOfListed returns the path of the claim with the given file name in the shared list. The boolean result reports
-// whether the name belongs to a claim or is the name of ClaimsAbout.
+// whether name is the file name of a claim or of ClaimsAbout.
 func ClaimOfListed(name string) (p string, is bool) {
 	file, err := url.PathUnescape(name)
 	p = ClaimsDir + "/" + file

@@ -68,7 +68,7 @@ type Message struct {
 	Key         string // the sender's idempotency key; empty if none
 	Origin
 	Seal      string // see seal.go; empty in a file written by hand
-	Digest    []byte // SHA-256 of the file without its seal, which Seal signs
+	Digest    []byte // SHA-256 of the file without its seal; the seal signs this digest
 	MediaType string // the body's type: empty for Markdown, otherwise PlainText
 	Body      string
 
@@ -82,7 +82,7 @@ type Message struct {
 type Origin struct {
 	Auth     string `json:"auth"`               // how the server authenticated the sender: none, token, uid:N, dmarc:DOMAIN
 	Door     string `json:"door,omitempty"`     // the channel
-	Terminal bool   `json:"terminal,omitempty"` // a user appears to have typed the DoorCLI command
+	Terminal bool   `json:"terminal,omitempty"` // for DoorCLI: a user appears to have typed the command
 }
 
 // Person reports whether the origin shows that a user sent the message on the page, in a terminal, or by saving a
@@ -106,7 +106,7 @@ const (
 	always  uses = 1 << iota // written even if the value is empty
 	given                    // a sender may set it, so a file in an outbox may contain it
 	mutable                  // a user may change it in a sent message
-	apart                    // not written together with the other keys
+	apart                    // written separately from the other keys
 )
 
 // fields lists all keys of a message, in the order in which they appear in a file. See docs/reference/tree.md, "A message".
@@ -238,7 +238,7 @@ func (m *Message) check(id string, o *object) error {
 	return m.checkAddresses(o)
 }
 
-// editedApart is the problem that is reported for a file that a merge wrote next to a message.
+// editedApart is the reason in the problem for a file that a merge wrote next to a message.
 const editedApart = "two machines have edited this message, and this file is one of the two versions: copy what " +
 	"you need into the message, then delete this file"
 

@@ -29,8 +29,9 @@ func CheckName(name string) string {
 	return ""
 }
 
-// NameOfWindow returns the name of a tmux window without spaces. Except for case, this is the name of the window's
-// agent. NameOfWindow returns "" if the result is not a valid agent name. See docs/reference/agentmail.md, "Who is who".
+// NameOfWindow returns the agent name for a tmux window, which is the window's name without spaces. The agent's own
+// name may differ in case. NameOfWindow returns "" if the result is not a valid agent name. See
+// docs/reference/agentmail.md, "Who is who".
 func NameOfWindow(window string) string {
 	name := strings.Join(strings.Fields(window), "")
 	if !ValidName(name) {

@@ -81,8 +81,8 @@ func isPlain(data []byte) bool {
 // isFence reports whether a line is --- with or without trailing spaces or tabs.
 func isFence(line []byte) bool { return string(bytes.TrimRight(line, " \t")) == fenceClose }
 
-// plainHeader collects the members of a plain header, which are then written as a JSON object. Each member has the
-// same line number there as in the file, so that errors refer to the right line.
+// plainHeader collects the members of a plain header, which are then written as a JSON object. In the JSON object, each
+// member is on the same line as in the file, so that errors refer to the right line.
 type plainHeader struct {
 	fenced bool // the header is between --- lines
 	lines  []plainLine
@@ -203,8 +203,8 @@ func (h *plainHeader) json() []byte {
 	return b.object()
 }
 
-// linedObject writes a JSON object in which each member has the same line number as in a header, so that errors refer
-// to the right line of the header.
+// linedObject writes a JSON object in which each member is on the same line as in a header, so that errors refer to the
+// right line of the header.
 type linedObject struct {
 	text  []byte
 	line  int // line number at the end of text

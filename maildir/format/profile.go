@@ -92,8 +92,7 @@ func ParseLater(data []byte) (time.Time, error) {
 	return parseMark(data, time.Time.After)
 }
 
-// parseMark implements ParseMark and ParseLater. The function wins reports whether the time t is used in preference
-// to other.
+// parseMark implements ParseMark and ParseLater. wins reports whether t takes precedence over other.
 func parseMark(data []byte, wins func(t, other time.Time) bool) (time.Time, error) {
 	var best time.Time
 	var bad error

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// batch contains either operations or edits, which are committed in one move of the branch.
+// batch is a list of operations or a list of edits. The branch moves only once for the whole batch.
 type batch struct {
 	ops   []operation
 	edits []string
@@ -201,10 +201,10 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. It reports
-// whether it did so. If edits change nothing, there is no commit, but an operation is always committed. Replacing the
-// index also repairs an index that is missing, or that a git command has overwritten with an older one. The embedded
-// engine removes any index.
+// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. made reports
+// whether the index, and perhaps the branch, has moved. If edits change nothing, there is no commit, but an operation
+// is always committed. Replacing the index also repairs an index that is missing, or that a git command has overwritten
+// with an older one. The embedded engine removes any index.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
@@ -300,7 +300,7 @@ func (l *Log) landed(p *publication, plan *plan) {
 	l.last, l.known = l.cfg.Now(), p.commit
 }
 
-// putBack returns the paths that a plan left out to the queue.
+// putBack puts the paths that a plan left out back into the queue.
 func (l *Log) putBack(plan *plan) {
 	l.RecordEdits(plan.apart)
 	l.mu.Lock()
@@ -308,7 +308,7 @@ func (l *Log) putBack(plan *plan) {
 	l.leaveRest(plan.rest)
 }
 
-// leaveOutBusy removes all paths from a plan of edits that an operation may have written by now. The commit leaves
+// leaveOutBusy removes from a plan of edits all paths that an operation may have written by now. The commit leaves
 // these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in the
 // queue, because only this goroutine commits.
 func (l *Log) leaveOutBusy(p *plan) {

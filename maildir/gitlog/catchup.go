@@ -12,8 +12,8 @@ import (
 
 // catchUp asks git status which files were changed while the server was not running, and records these changes as
 // edits. Before that, it waits until the repository accepts commits, and until the operations recovered from the
-// journal have been committed. The argument before is the number of their records. catchUp returns false if ctx ends
-// first.
+// journal have been committed. The argument before is the number of the records of these operations. catchUp returns
+// false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)

@@ -352,7 +352,7 @@ func TestFolderAtBranch(t *testing.T) {
 	}
 }
 
-// TestPatiently checks that patiently tries again while another program holds a lock, until its time is over.
+// TestPatiently checks that patiently retries while another program holds a lock, until the time limit.
 func TestPatiently(t *testing.T) {
 	t.Parallel()
 	tries := 0

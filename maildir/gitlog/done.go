@@ -102,8 +102,8 @@ func (s *doneSearch) take(repo *repository, c *commit, op *history.RecordedOp, o
 	return err
 }
 
-// describe returns an operation as a Done. The result includes the operation's changes if the argument changes is set
-// and the changes are known.
+// describe returns an operation as a Done. If changes is set, the result includes the operation's changes, unless they
+// are unknown.
 func (s *doneSearch) describe(
 	repo *repository, c *commit, op *history.RecordedOp, ops []history.RecordedOp, changes bool,
 ) (done history.Done, err error) {

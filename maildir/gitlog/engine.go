@@ -39,9 +39,9 @@ type engine interface {
 	// filesBelow calls each for the files below a folder of a commit, sorted by path.
 	filesBelow(commit hash, folder string, each func(path, blob string)) error
 
-	// status calls each for all paths, at or below the wanted paths, at which the work tree differs from the last
-	// commit. This includes untracked files that are not ignored. It may also call each for other paths. If staged is
-	// set, the file is the same as in the index.
+	// status calls each for every path at or below the wanted paths at which the work tree differs from the last
+	// commit, including untracked files that are not ignored. It may also call each for other paths. If staged is set,
+	// the file is the same as in the index.
 	status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error
 
 	// person returns the author that Git would use for a user's commit here, or "" if none is configured.

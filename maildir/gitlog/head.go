@@ -24,7 +24,7 @@ type hold struct {
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself, or when a user follows the instructions in its text.
+// waiting returns a *hold that ends by itself or once a user follows the instructions in its text.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }

@@ -120,7 +120,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 						return
 					}
 					reached = true
-					for i := range tr.log.mem.own { // make all commits recent, even if the test is slow
+					for i := range tr.log.mem.own { // make all commits look recent, even if the test is slow
 						tr.log.mem.own[i].at = time.Now()
 					}
 					if tr.writeBack(old) == nil && command != "" {
@@ -191,7 +191,7 @@ func TestOldIndexAtTheStart(t *testing.T) {
 	}
 }
 
-// TestUnstagedByHandStaysSo checks that if a user unstages files, they stay unstaged after the next commit and after a
+// TestUnstagedByHandStaysSo checks that files that a user unstages stay unstaged after the next commit and after a
 // restart.
 func TestUnstagedByHandStaysSo(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func TestUnstagedByHandStaysSo(t *testing.T) {
 				tr.numbered(i)
 			}
 			act(tr)
-			for i := range tr.log.mem.own { // make all commits old
+			for i := range tr.log.mem.own { // make all commits look old
 				tr.log.mem.own[i].at = time.Now().Add(-keepTime)
 			}
 			tr.log.settle(tr.log.mem.level, healTime)

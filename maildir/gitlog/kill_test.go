@@ -120,9 +120,9 @@ func (t *repoTree) elsewhere(added, removed string) string {
 	return t.git("-C", dir, "rev-parse", "HEAD")
 }
 
-// TestHeadLockLeft checks that a HEAD.lock that an older version's update-ref could not remove, because the folder was
-// moved away at that moment, delays commits only until the lock is old enough. A lock without our mark is a user's
-// lock, and must be kept.
+// TestHeadLockLeft checks that a HEAD.lock left behind by an older version of mailtree delays commits only until the
+// lock is old enough. (That version ran git update-ref, which could not remove the lock if the folder was moved away at
+// that moment.) A lock without our mark is a user's lock, and must be kept.
 func TestHeadLockLeft(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"ref moved", "index locked"} {

@@ -34,8 +34,8 @@ type Config struct {
 	UnderWay func(path string) bool
 
 	// The Log repacks the repository if nothing has been committed for Idle and at least Piled loose objects have been
-	// written. A pack counts as 50 loose objects. If ten times as many have been written, Idle is ignored. An Idle of 0
-	// means 1 minute, and a negative Idle means never. A Piled of 0 means 1,000.
+	// written since the last repack. A pack counts as 50 loose objects. If ten times as many have been written, Idle is
+	// ignored. An Idle of 0 means 1 minute, and a negative Idle means never. A Piled of 0 means 1,000.
 	Idle  time.Duration
 	Piled int
 
@@ -50,8 +50,8 @@ type Config struct {
 // and because every Log compares its tree with the index when the server starts.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare returns a Share that allows up to n Logs to commit at once, and n others to compare trees or repack, which
-// may take minutes.
+// NewShare returns a Share that lets up to n Logs commit at once, and up to n others compare trees or repack, which may
+// take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
@@ -288,7 +288,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
 	err := l.commitLast(end)
-	if err == nil && !done { // catchUp did not finish; if this fails too, the edits are found at the next start
+	if err == nil && !done { // catchUp did not finish; if this fails too, the next start finds the edits
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
 			err = l.commitLast(end)

@@ -182,9 +182,9 @@ func TestMadeAgainAfterARemoval(t *testing.T) {
 	}
 }
 
-// TestLockOfAPersonGoingBack checks that a user's lock on the branch is not mistaken for ours if the run that left
-// the mark did not move the branch. Such a run only repaired the index or took index.lock. If a user moves the branch
-// back to the commit in the mark, the user's lock has the same content as ours would have.
+// TestLockOfAPersonGoingBack checks that a user's lock on the branch is not mistaken for ours if the run that left the
+// mark only repaired the index or took index.lock, and did not move the branch. In this test, the user moves the branch
+// back to the commit in the mark, so the user's lock has the same content as ours would have.
 func TestLockOfAPersonGoingBack(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -94,10 +94,9 @@ func TestRacyEntries(t *testing.T) {
 	}
 }
 
-// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. If an entry's time is in the same second as
-// the index, Git must read the content of the file, and must trust the entry if the content is unchanged. Otherwise,
-// commands that do not read the content themselves would refuse to change the file. One of them is git revert, which
-// does not read the content between reading the index and merging.
+// TestRacyEntryIsSmudged is like TestRacyEntries, but with fixed times. If an entry's time is in the same second as the
+// index, Git must read the content of the file, and must trust the entry if the content is unchanged. Otherwise,
+// commands that do not read the content themselves, such as git revert, would refuse to change the file.
 func TestRacyEntryIsSmudged(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -171,7 +171,7 @@ func (q *queue) startEdits(now time.Time) []string {
 	return paths
 }
 
-// leaveRest returns edits beyond the limit of a commit to the queue.
+// leaveRest puts edits beyond the limit of a commit back into the queue.
 func (q *queue) leaveRest(paths []string) {
 	for _, path := range paths {
 		q.edits[path] = struct{}{}
@@ -198,7 +198,7 @@ func (q *queue) putOff(path string, now time.Time) {
 	q.firstEdit, q.lastEdit = now, now
 }
 
-// endEdits ends the commit of the edits in flight. If they were not committed, it returns them to the queue.
+// endEdits ends the commit of the edits in flight. If they were not committed, it puts them back into the queue.
 func (q *queue) endEdits(committed bool, now time.Time) {
 	if !committed {
 		if len(q.edits) == 0 {
@@ -214,7 +214,7 @@ func (q *queue) endEdits(committed bool, now time.Time) {
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Second
-	longestBehind = 3500 * time.Millisecond // maximum time between the ends of two rounds that take less than 2 s
+	longestBehind = 3500 * time.Millisecond // maximum time between the ends of consecutive rounds of less than 2 s
 )
 
 func (q *queue) failed(now time.Time) {

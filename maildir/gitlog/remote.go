@@ -34,7 +34,7 @@ const (
 	remoteLimit = 10 * time.Minute // time limit for a fetch or push
 	remoteEnd   = time.Second / 2  // time between SIGTERM and SIGKILL; a stopping server waits for the command
 	remoteDrain = 3 * time.Second  // how long to wait for a command's helper processes to end, even on a busy machine
-	mostCrossed = 500_000          // maximum number of files that one merge changes, or that a joined project contains
+	mostCrossed = 500_000          // maximum number of files that a merge changes or a joined project contains
 	mostTouched = 4 * mostCrossed  // maximum number of files changed between two merges, counted per commit
 	mostBytes   = 8 << 30          // maximum size, in bytes, of the files that a merge writes, or of a joined project
 	mostMemory  = 512 << 10        // KiB of memory for comparing remote commits; mostCrossed files take 300 MiB
@@ -329,7 +329,7 @@ func isDeclined(said string) bool {
 }
 
 // setRef moves one of our own refs, or removes it if the hash is zero. Like git update-ref, it writes the ref's lock
-// file and renames it into place. So a concurrent `git pack-refs` does not remove the new value.
+// file and renames it into place. This way, a concurrent `git pack-refs` does not remove the new value.
 func (r *repository) setRef(name string, to hash) error {
 	if to.IsZero() {
 		if at, err := r.ref(name); err == nil && at.IsZero() {
@@ -447,10 +447,10 @@ func (r *repository) within(memory int) *repository {
 	return &view
 }
 
-// relate fills in the merge base of the two commits, and how many commits only ours and only theirs contains. If the
-// commits have no common ancestor, it returns history.ErrForeign. If one side contains no other commits, it is an
-// ancestor of the other side. A boundary is a common ancestor with a child that only one side contains. Every merge
-// base is a boundary, so a single boundary is the merge base.
+// relate sets Base, Ahead and Behind for the commits Ours and Theirs. If the commits have no common ancestor, it
+// returns history.ErrForeign. If a side has no commits of its own, its commit is an ancestor of the other side's, and
+// therefore the merge base. Otherwise, relate considers the boundaries: the common ancestors with a child that only one
+// side contains. Every merge base is a boundary, so a single boundary is the merge base.
 func (r *repository) relate(m *history.MergeInput) error {
 	of := map[string]int{} // the number of commits by Git's mark
 	boundary := ""

@@ -334,8 +334,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestOwnRef checks that our own refs are set and removed like Git's, also if Git has packed them, and that another
-// program's lock of them is respected.
+// TestOwnRef checks that our own refs are set and removed like Git's, even if Git has packed them, and that another
+// program's locks on them are respected.
 func TestOwnRef(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -69,10 +69,10 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 // If our mark exists, an empty HEAD.lock of at least this age is considered ours.
 const leftHead = 15 * time.Second
 
-// freeHead removes a HEAD.lock that the git update-ref of an older version left behind, because the folder was moved
-// away at that moment, although it released the lock on the branch. Such a lock looks like the lock of a user's command,
-// which exists for only milliseconds. Therefore, freeHead returns a *hold until the lock has existed for leftHead. Until
-// then, the mark is kept.
+// freeHead removes a HEAD.lock left behind by an older version of mailtree, which ran git update-ref. If the folder was
+// moved away at the wrong moment, update-ref released its lock on the branch but could not remove HEAD.lock. Such a
+// lock looks like the lock of a user's command, which exists for only milliseconds. Therefore, freeHead returns a *hold
+// until the lock has existed for leftHead. Until then, the mark is kept.
 func (r *repository) freeHead(m *mark) error {
 	if m.New == m.Old {
 		return nil
@@ -90,8 +90,8 @@ func (r *repository) freeHead(m *mark) error {
 }
 
 // repairRef finishes the move of the branch if the index has moved. It also removes the locks that a killed run left
-// behind. Our HEAD.lock is a link to lockStage. That of an older version, which ran git update-ref, is empty, and was
-// created after the lock of the branch.
+// behind. Our HEAD.lock is a link to lockStage. The HEAD.lock of an older version of mailtree, which ran git
+// update-ref, is empty, and was created after the lock on the branch.
 func (r *repository) repairRef(m *mark) error {
 	if m.New == m.Old { // we did not try to move the branch, so its lock is not ours
 		return nil

@@ -188,7 +188,7 @@ func (r round) treeBytes() (bytes int, err error) {
 }
 
 // treeSize returns the approximate size, in bytes, of the tree object of a folder in HEAD. It reads each object only
-// once. After that, it relies on grown, which does not learn what others commit.
+// once. After that, grown updates the size, but only for our own commits.
 func (p *plan) treeSize(dir string) (int, error) {
 	sizes := p.repo.mem.sizes
 	if size, known := sizes[dir]; known || p.base.IsZero() {

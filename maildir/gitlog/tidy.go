@@ -11,8 +11,8 @@ import (
 
 // Every commit adds loose objects and small packs, which slow down users' git commands and our own reads. Therefore,
 // when nothing has been committed for Config.Idle, we run `git repack --geometric=2 -d`. It packs all loose objects,
-// reachable or not, and removes only objects that the new pack contains. Therefore it needs no lock, and we or a user
-// can commit at the same time (git-repack(1)).
+// reachable or not, and removes only objects that the new pack contains. It needs no lock, so we or a user can commit
+// at the same time (git-repack(1)).
 //
 // If gc.auto is set to a value other than 0, Git repacks and we do not. After a repack, `git commit-graph write
 // --changed-paths` records the paths that each commit touched, so that git log for a path has to read only a few

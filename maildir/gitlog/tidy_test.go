@@ -105,7 +105,7 @@ func (t *repoTree) still(f func()) {
 	f()
 }
 
-// TestTidyAtEveryStep checks that a repack at any step of a commit does not remove objects of the commit.
+// TestTidyAtEveryStep checks that a repack at any step of a commit removes no objects of the commit.
 func TestTidyAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {
@@ -176,7 +176,7 @@ func git() (string, error) { return "git", nil }
 // script writes an executable script.
 func (t *repoTree) script(file, text string) {
 	t.Helper()
-	syscall.ForkLock.RLock() // a process forked now would keep the script open, so it could not be run
+	syscall.ForkLock.RLock() // a process forked now would keep the script open, and the script could not be run
 	defer syscall.ForkLock.RUnlock()
 	t.check(os.WriteFile(file, []byte("#!/bin/sh\n"+text), 0o755))
 }

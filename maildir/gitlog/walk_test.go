@@ -209,9 +209,9 @@ func TestAsOf(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk measures the time until the first entry is found. The entry is at the end, in the middle or at the
-// beginning of a very long history with Git's commit graph. For comparison, it measures git log for the same path. It
-// also measures the creation of the commit graph.
+// BenchmarkWalk measures the time until the first entry is found in a very long history that has a commit graph. The
+// entry is at the end, in the middle or at the beginning of the history. For comparison, it measures git log for the
+// same path. It also measures the creation of the commit graph.
 func BenchmarkWalk(b *testing.B) {
 	dir := longHistory(b)
 	l, err := Open(Config{Dir: dir})
@@ -252,7 +252,7 @@ func BenchmarkWalk(b *testing.B) {
 		for what, q := range of {
 			b.Run(what+"/"+name, func(b *testing.B) { benchmarkFirst(b, l, q) })
 		}
-		b.Run("thread/"+name, func(b *testing.B) { // this walk finds the removed messages first
+		b.Run("thread/"+name, func(b *testing.B) { // a query for a thread first searches for removed messages
 			for b.Loop() {
 				if err := l.Walk(b.Context(), history.OfRemoved(), func(*history.Revision) error { return nil }); err != nil {
 					b.Fatal(err)

@@ -5,10 +5,10 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// loadWritten is used instead of loadOne for a path whose content an operation recorded. The commit contains that
-// content, even if the file on disk has changed. A later change by another program is a separate edit, and the index
-// entry is written so that Git notices the change. If another program has committed the path since then, our commit
-// does not change the path.
+// loadWritten is like loadOne, but for a path whose content an operation recorded. The commit contains that content,
+// even if the file on disk has changed. A later change by another program is a separate edit, and the index entry is
+// written so that Git notices the change. If another program has committed the path since then, our commit does not
+// change the path.
 func (p *plan) loadWritten(c *change) error {
 	op := p.written[c.path]
 	w := op.Written[c.path]

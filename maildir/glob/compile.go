@@ -94,7 +94,7 @@ func literalPath(alts [][]element) string {
 	return strings.Join(names, "/")
 }
 
-// ends returns a prefix and a suffix that all paths matching an alternative share. f is the text of the alternative.
+// ends returns a prefix and a suffix of all paths that match an alternative. f is the text of the alternative.
 func ends(elems []element, f string, fold bool) (prefix, suffix string) {
 	prefix = foldIf(unescape(f[:literalLen(f)]), fold)
 	last := elems[len(elems)-1]

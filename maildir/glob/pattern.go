@@ -189,7 +189,7 @@ func meet[T any](p, q []T, repeats func(T) bool, match func(a, b T) bool) bool {
 	case openQ:
 		p, q = q, p
 	}
-	run, from := -1, 0 // run is the index in p after the last repeating item; from is the index in q at which the items after it are tried
+	run, from := -1, 0 // if run >= 0, p[run:] follows the last repeating item and is tried at q[from:]
 	i := 0
 	for j := 0; j < len(q); {
 		switch {

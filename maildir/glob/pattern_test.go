@@ -286,8 +286,8 @@ func asRegexp(p string, fold bool) (*regexp.Regexp, error) {
 }
 
 // TestOverlapBruteForce compares Overlaps and Covers with regular expressions, which are matched against every path
-// made from a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, the test
-// requires that a longer common path is possible.
+// made from a few letters. If Overlaps reports an overlap but none of these paths matches both patterns, a longer path
+// must be able to match both.
 func TestOverlapBruteForce(t *testing.T) {
 	t.Parallel()
 	paths := allPaths()

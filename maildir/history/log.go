@@ -80,9 +80,9 @@ type DoneQuery struct {
 	Wants func(verb string) bool // reports whether operations with the given verb are wanted
 	Most  int                    // maximum number of steps; an operation without a step counts as one step
 
-	// Along reports whether an operation with the given verb, which is not wanted itself, is included if it belongs to
-	// the same step as a wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only
-	// wanted operations are included.
+	// Along reports whether an unwanted operation with the given verb is included if it belongs to the same step as a
+	// wanted operation. If ID is set, each operation is a step of its own. If Along is nil, only wanted operations are
+	// included.
 	Along func(verb string) bool
 
 	// Undone selects the operations that were undone and have not been redone since. If it is set, each Done describes

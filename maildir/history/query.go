@@ -18,8 +18,8 @@ type Query struct {
 	// path are skipped. If Path is "", every commit is examined.
 	Path string
 
-	// File reports whether a file is wanted. The argument operations says whether the commit contains operations, as
-	// opposed to edits.
+	// File reports whether a file is wanted. The argument operations reports whether the commit contains operations
+	// rather than edits.
 	File func(path string, operations bool) bool
 
 	Progress func(looked int, back time.Time) // called with the number of examined commits and the time of the last one; may be nil
@@ -39,7 +39,7 @@ type RecordedOp struct {
 	Verb, Agent, ID, Marks, Door, Step, Summary string // as in writer.Op
 }
 
-// about reports whether the operation wrote files that belong to the message id.
+// about reports whether the operation wrote files that belong to the message with the given id.
 func (op *RecordedOp) about(id string) bool { return op.ID == id || op.Marks == id }
 
 // FileChange is a commit's change to one file.
@@ -245,7 +245,7 @@ func (r *Revision) Entries() []Entry {
 		return []Entry{base}
 	}
 	all := make([]Entry, len(r.Ops))
-	last := -1 // index of the operation to which files without a message are assigned
+	last := -1 // index of the operation for files that belong to no message
 	for i, op := range r.Ops {
 		all[i] = base
 		all[i].Verb, all[i].Who, all[i].ID, all[i].Door, all[i].Summary = op.Verb, op.Agent, op.ID, op.Door, op.Summary

@@ -48,10 +48,10 @@ type Remote interface {
 	// contains new files. WriteClaims also adds the new files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the shared list named was with the list named is, unless the shared list has changed. An
+	// PushClaims replaces the shared list with the list named is, unless the shared list's name is no longer was. An
 	// empty name means no list. PushClaims returns ErrBehind if the shared list has changed, ErrDeclined if the host
-	// refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may be either was
-	// or is.
+	// refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may or may not
+	// have been replaced.
 	PushClaims(ctx context.Context, was, is string) error
 
 	// KeepClaims records the name of the list that the tree now matches, or "" for none.

@@ -66,7 +66,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	case r.Agent == by:
 		return nil, &refusal.Error{What: refusal.Invalid("You are {=name}, and you cannot put yourself on hold."), Name: by}
 	}
-	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // the reason becomes part of a subject
+	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // the message's subject contains the reason
 		return nil, err
 	}
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbHold, Agent: by}, Facts: []string{fact(r.Agent)}, Sure: true}

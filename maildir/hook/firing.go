@@ -121,7 +121,8 @@ func (f *Firing) WhyNot(c Copy, now time.Time) string {
 }
 
 // outdates reports whether the hook was created after the message was sent. If the hook's creation time is in the
-// future, it returns false: the clock was set back after the hook was created, so newer mail may have earlier dates.
+// future, the clock was set back after the hook was created, and newer mail may have earlier dates. Therefore, outdates
+// then returns false.
 func (h *Hook) outdates(m *format.Message, now time.Time) bool {
 	return m.Created.Before(h.Created) && !h.Created.After(now)
 }

@@ -25,7 +25,7 @@ type Hook struct {
 	FireOnUntrusted bool     `json:"fire_on_untrusted"`
 
 	// Owner is the uid of the mailbox's owner at the time the hook was created. The hook does not run for any other
-	// owner. If a user wrote the hook without Owner, it runs for any owner.
+	// owner. If a user added the hook without setting Owner, it runs for any owner.
 	Owner *int `json:"owner_uid,omitempty"`
 
 	// Created is when the hook was created. The hook runs only for mail sent later. If the user omitted Created, it is

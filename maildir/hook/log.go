@@ -52,7 +52,7 @@ type entry struct {
 	End     string `json:"end,omitempty"` // same as End.Why
 	MS      int64  `json:"ms,omitempty"`
 	Output  string `json:"output,omitempty"`
-	Mark    int64  `json:"mark,omitempty"` // in an old log: the newest change that has been processed
+	Mark    int64  `json:"mark,omitempty"` // in an old log: number of the newest change that has been processed
 }
 
 // End is the result of a command.

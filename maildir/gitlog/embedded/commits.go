@@ -169,7 +169,7 @@ func (r *Repository) differ(path string, from, to Entry, each func(Change)) erro
 	return nil
 }
 
-// below returns the entries of the folder e. If e is a file, below calls is with e and returns no entries.
+// below returns the entries of the folder e. If e is a file, below passes it to is and returns no entries.
 func (r *Repository) below(path string, e Entry, is func(Entry)) (map[string]Entry, error) {
 	if e.IsTree() {
 		return r.folder(e.Hash)
