@@ -151,7 +151,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail that belongs there is deferred until you create the "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail for it is deferred until you create the "+
 			"mailbox again: `mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
