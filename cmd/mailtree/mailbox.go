@@ -273,7 +273,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 func mailboxHookRemoveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove HOOK",
-		Short: "Remove a hook; a run in progress continues",
+		Short: "Remove a hook; a run in progress is not interrupted",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
