@@ -130,8 +130,8 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 		return about("", refusal.Note("The search took too long, so the results are incomplete: use whole words, "+
 			"or prefixes of at least three letters, as in dep*.")), nil
 	case read.Plain:
-		return about(read.text, refusal.Note("{field} has quotes, parentheses or operators that do not match up, "+
-			"so the search took every word literally: close each quote and parenthesis, and put a word on both "+
+		return about(read.text, refusal.Note("{field} has unbalanced quotes or parentheses, or an operator without "+
+			"a word on each side, so the search took every word literally. Close each quote and parenthesis, and put a word on both "+
 			"sides of AND and OR.")), nil
 	case read.Mistaken != "":
 		return &Error{

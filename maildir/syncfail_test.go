@@ -181,7 +181,7 @@ func TestSyncUncommitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.now(t)
-	if _, err := b.p.Sync.Now(t.Context()); err == nil || !strings.Contains(err.Error(), "version of README.md is not merged") {
+	if _, err := b.p.Sync.Now(t.Context()); err == nil || !strings.Contains(err.Error(), "version of README.md was not merged") {
 		t.Error(err)
 	}
 	if s := b.p.Sync.State(); !strings.Contains(s.Problem, "git add") {

@@ -150,7 +150,7 @@ func (p *part) WriteHeader(status int) {
 func (p *part) Write(b []byte) (int, error) {
 	p.WriteHeader(http.StatusOK)
 	if strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream") {
-		return 0, errors.New("a batch has no stream")
+		return 0, errors.New("the response to a batch cannot be a stream")
 	}
 	return p.body.Write(b)
 }

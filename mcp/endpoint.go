@@ -91,7 +91,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 		}
 		if readsPlain && m.method == "" {
 			writeError(w, http.StatusBadRequest, m.id, protocol.CodeRequest,
-				`the request names neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
+				`the request contains neither a method nor a tool: POST a JSON-RPC message, or {"tool": NAME, "args": {…}}`)
 			return
 		}
 		m.complete()

@@ -105,7 +105,7 @@ func TestHold(t *testing.T) {
 		}
 	}
 	text := b.press(at, at+"/BlueLake/hold", "reason", "wait for me")
-	contains(t, text, "Held. The agent has been notified.", "<small>held</small>", `aria-label="End the hold on BlueLake">Go</button>`)
+	contains(t, text, "On hold. The agent has been notified.", "<small>held</small>", `aria-label="End the hold on BlueLake">Go</button>`)
 	shows("held held by robin: wait for me")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
 	shows("can’t wake app/api/users.py 7m Account menu is ready to look at")

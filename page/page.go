@@ -268,7 +268,7 @@ func (v *view) reason(err error) (status int, text string) {
 	case errors.Is(err, errFiles):
 		return http.StatusBadRequest, "Nothing was sent: a Yes or No answer cannot include files. Use Send, or remove the files."
 	case errors.Is(err, errAs):
-		return http.StatusBadRequest, "Nothing was sent: the form says neither Yes nor No."
+		return http.StatusBadRequest, "Nothing was sent: the answer is neither Yes nor No."
 	case errors.Is(err, errLater):
 		return http.StatusBadRequest, "Nothing was hidden: the message is not a question from a verified agent of this store."
 	case errors.Is(err, errNotPerson):

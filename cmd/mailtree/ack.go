@@ -18,7 +18,7 @@ func ackCommand(p *program) *cobra.Command {
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
 		Long: "Let senders know that you have taken note of their messages. The command also marks the messages as read. A row\n" +
-			"number from `mailtree` means every message in that thread that needs an acknowledgement.",
+			"number from `mailtree` selects every message in that thread that needs an acknowledgement.",
 	}, "Acknowledge", needsAck, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
@@ -36,8 +36,8 @@ func archiveCommand(p *program) *cobra.Command {
 		Use:   "archive ID...",
 		Short: "Archive messages",
 		Long: "Archive messages in your inbox and mark them as read. Inbox lists then omit them (`mailtree inbox --archived` shows\n" +
-			"them); searches and threads still include them. A row number from `mailtree` means every message from that thread in\n" +
-			"your inbox.",
+			"them); searches and threads still include them. A row number from `mailtree` selects every message from that thread\n" +
+			"in your inbox.",
 	}, "Archive", func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
@@ -52,7 +52,7 @@ func rmCommand(p *program) *cobra.Command {
 		Short: "Delete messages for everyone",
 		Long: "Delete messages and all their copies for everyone, no matter who wrote them, and list the agents that had read them.\n" +
 			"The messages stay in the project's Git history, and `mailtree undo` restores them. A row number from `mailtree`\n" +
-			"means the message in that thread that is waiting for you.",
+			"selects the message in that thread that is waiting for you.",
 	}, "Delete for everyone:", nil, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "delete", id, func(a *maildir.Deleted) error {
 			d.Say(nil, "deleted %s (%d files): %s", d.ShortID(a.ID), len(a.Files), cli.Line(a.Subject))

@@ -27,7 +27,7 @@ func backupCommand(p *program) *cobra.Command {
 		Short: "Back up the store to a new file",
 		Long: "Back up the store to a new file: all mail with its history, and the store's keys and settings. The server keeps\n" +
 			"running, and the backup of each project is a consistent snapshot. Only you can read the file. It contains the\n" +
-			"store's secret keys, so keep it as safe as the store. An existing file is never overwritten.",
+			"store's secret keys, so protect it like the store. An existing file is never overwritten.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withServer(c.Context(), func(ctx context.Context, s *cli.Client) error { return p.backup(ctx, s, args[0]) })
@@ -55,7 +55,7 @@ func (p *program) backup(ctx context.Context, s *cli.Client, name string) error 
 		os.Remove(name)
 		return fmt.Errorf("no backup was written: %w", err)
 	}
-	_, err = fmt.Fprintf(p.std.out, "wrote %s (%s). It contains the store's secret keys: keep it as safe as the store.\n",
+	_, err = fmt.Fprintf(p.std.out, "wrote %s (%s). It contains the store's secret keys: protect it like the store.\n",
 		name, bytesText(fi.Size()))
 	return err
 }
@@ -76,8 +76,8 @@ func restoreCommand(p *program) *cobra.Command {
 		Long: "Restore the store (MCP_MAIL_STORE) from a backup. With --replace, the restored store replaces the original: it keeps\n" +
 			"the keys and continues to share its projects. If a store already exists, the command moves it aside. With --copy,\n" +
 			"the original stays in use, and the restored store is a second one: it gets new keys, and its projects are not\n" +
-			"shared. Nothing is sent or run twice: the outcome of queued emails and unfinished hook runs becomes unknown, and\n" +
-			"unsent files in outboxes become drafts.",
+			"shared. So that nothing is sent or run twice, the command records that the outcome of queued emails and of\n" +
+			"unfinished hook runs is unknown, and moves unsent files from outboxes to drafts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if replace == other {
@@ -146,7 +146,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	}
 	if len(there) > 0 {
 		if err := installed.Add(fresh, root); err != nil {
-			p.remark("%v. `mailtree uninstall` may not find what was installed since the backup", err)
+			p.remark("%v. `mailtree uninstall` may not find what was installed after the backup", err)
 		}
 	}
 	if err := tree.Exchange(root, fresh); err != nil {
@@ -160,9 +160,9 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	} else {
 		aside := root + asideSuffix + suffix
 		if err := os.Rename(fresh, aside); err != nil {
-			return fmt.Errorf("the store was restored, but the earlier store is still at %s: %w", fresh, plainCause(err))
+			return fmt.Errorf("the store was restored, but the previous store is still at %s: %w", fresh, plainCause(err))
 		}
-		fmt.Fprintf(p.std.out, "moved the earlier store to %s\n", aside)
+		fmt.Fprintf(p.std.out, "moved the previous store to %s\n", aside)
 	}
 	if err := tree.SyncDir(filepath.Dir(root)); err != nil {
 		return fmt.Errorf("the store was restored, but may not survive a power failure: %w", plainCause(err))
@@ -191,7 +191,7 @@ func earlierStores(store string) []string {
 
 // tellRestored prints a summary of the restored data, and any follow-up work for the user.
 func (p *program) tellRestored(r *backup.Restored) {
-	lines := []string{fmt.Sprintf("restored %s to %s, as of %s",
+	lines := []string{fmt.Sprintf("restored %s to %s (backup from %s)",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
 		lines = append(lines, fmt.Sprintf("did not send %s, because the original store may have sent them already. `mailtree "+

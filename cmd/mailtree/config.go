@@ -129,7 +129,7 @@ func settings() []setting {
 			Flag:    "auth",
 			of:      "serve setup config",
 			Default: "user",
-			Help: "who may use the server over HTTP. user: your OS user and root (only on Linux; on other systems, like open); " +
+			Help: "who may use the server over HTTP. user: your OS user and root (Linux only; on other systems, the same as open); " +
 				"open: every OS user on this machine; token: only requests with the store's token",
 		},
 		{
@@ -181,7 +181,7 @@ func settings() []setting {
 			Default: "",
 			Help:    "folders, separated by colons, from which attachments may be read, in addition to the code base and the mail tree",
 		},
-		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: leave that to you"},
+		{Name: "COMMIT_EXTERNAL", Default: "on", Help: "on: commit edits made outside the server; off: do not commit them"},
 		{
 			Name:    "WATCH",
 			Default: "events",

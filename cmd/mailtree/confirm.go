@@ -26,7 +26,7 @@ func (p *program) confirm(d *deskWork, question string) error {
 	if !cli.IsTerminal(from) {
 		tty, err := os.Open("/dev/tty")
 		if err != nil {
-			return &exitError{exitUsage, errors.New("you need to confirm the row number, but there is no terminal to ask you on: " +
+			return &exitError{exitUsage, errors.New("cannot ask you to confirm the row number, because there is no terminal: " +
 				"use the message id")}
 		}
 		defer tty.Close()

@@ -43,7 +43,7 @@ func deskCommand(p *program) *cobra.Command {
 		in, _ := p.std.in.(*os.File)
 		out, _ := p.std.out.(*os.File)
 		if !cli.IsTerminal(in) || !cli.IsTerminal(out) || slices.Contains([]string{"", "dumb"}, p.variable("TERM")) {
-			return &exitError{exitUsage, errors.New("the desk needs a full-screen terminal. To print the same list, run `mailtree`")}
+			return &exitError{exitUsage, errors.New("the desk needs a full-screen terminal. To print the list instead, run `mailtree`")}
 		}
 		if err := p.needPerson("use the desk"); err != nil {
 			return err

@@ -239,7 +239,7 @@ func (d *doctor) server(ctx context.Context) {
 	}
 	for _, project := range r.Detail {
 		if im := project.Import; im != nil {
-			d.note("import: %s: %d of %d changed files are committed; %d are not in the index yet, and %d marks have no timestamp yet",
+			d.note("import: %s: %d of %d changed files are committed (not in the index yet: %d; marks without a timestamp: %d)",
 				project.Project, im.Committed, im.Committed+im.Left+im.Unindexed, im.Unindexed, im.Untimed)
 		}
 		for _, u := range project.Unwoken {
@@ -510,8 +510,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Messages with this attachment no longer have its original content, and nobody can send "+
-			"that content again. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
+		d.say("attachment %s in %s: %s. Messages with this attachment have lost its content, and new messages cannot attach the "+
+			"same content. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)

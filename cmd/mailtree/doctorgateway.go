@@ -66,7 +66,7 @@ func (d *doctor) smarthost(ctx context.Context) {
 	dialer := net.Dialer{Timeout: 2 * time.Second, Resolver: d.p.cfg.Gateway.NameServer()}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.Host, s.Port))
 	if err != nil {
-		d.say("cannot reach GATEWAY_SMARTHOST: %v. Mail to other domains waits until it can be reached", err)
+		d.say("cannot reach GATEWAY_SMARTHOST: %v. Mail to other domains waits until the smarthost can be reached", err)
 		return
 	}
 	conn.Close()
@@ -103,8 +103,8 @@ func (d *doctor) unsent(v *view) {
 		}
 	}
 	if waiting > 0 && !d.sends {
-		d.say("gateway: the queue contains %s to other domains, but a server without GATEWAY_ALLOW does not send any: run `mailtree serve` with "+
-			"the gateway's settings", count(waiting, "email"))
+		d.say("gateway: the queue contains %s to other domains, but the server does not send any, because GATEWAY_ALLOW is not set: run "+
+			"`mailtree serve` with the gateway's settings", count(waiting, "email"))
 	}
 }
 

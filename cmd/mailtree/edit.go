@@ -108,7 +108,7 @@ func showAmended(d *deskWork, a *maildir.Amended) error {
 		d.Tell("Marked unverified: the text is no longer %s's.\n", cli.Line(a.From))
 	}
 	for _, path := range a.Left {
-		d.Tell("%s was edited by hand, so it was not changed.\n", cli.Line(path))
+		d.Tell("%s was left unchanged, because it was edited by hand.\n", cli.Line(path))
 	}
 	return nil
 }

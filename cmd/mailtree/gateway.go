@@ -40,9 +40,9 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 		Use:   "setup DOMAIN",
 		Short: "Create a domain's key and print its DNS records and Postfix settings",
 		Long: "Create the key that signs a domain's mail if there is none yet, and print the DNS records that the domain must\n" +
-			"publish. Check for each record whether it is published, and if not, show what is published instead. Then print the\n" +
-			"settings and the Postfix commands for incoming and outgoing mail. The command writes only the key, so you can run it\n" +
-			"again to check the records. The exit status is 0 if every record is published, otherwise 1.",
+			"publish. For each record, check whether it is published; if it is not, show what is published instead. Then print\n" +
+			"the settings and the Postfix commands for incoming and outgoing mail. The command writes only the key, so you can run\n" +
+			"it again to check the records. The exit status is 0 if every record is published, otherwise 1.",
 		Args: cobra.ExactArgs(1),
 	}
 	c.Flags().StringVar(&host, "mx", "", "the mail server's DNS name (default: this machine's if it has one, otherwise mail.DOMAIN)")

@@ -67,9 +67,9 @@ func gatewayQueueCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "queue",
 		Short: "List email that has not been sent yet, with the remote server's last reply",
-		Long: "List email to other domains that has not been sent yet. With --retry, the server tries an item again now, even if\n" +
-			"the item failed or if it is unknown whether it arrived; in the latter case, it may arrive twice. With --drop, the\n" +
-			"server removes the item without sending it and notifies no one.",
+		Long: "List email to other domains that has not been sent yet. With --retry, the server retries an item now, even if the\n" +
+			"item failed or it is unknown whether it arrived; in the latter case, it may arrive twice. With --drop, the server\n" +
+			"removes the item without sending it and notifies no one.",
 		Args: cobra.NoArgs,
 	}
 	f := &deskFlags{}

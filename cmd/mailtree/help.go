@@ -112,9 +112,9 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 		panic(err) // cannot happen: cobra always adds the command
 	}
 	help.Use = "help [COMMAND | PAGE | PAGE#SECTION]"
-	help.Short = "Show the help of a command, or a page of the documentation"
-	help.Long = "Show the help of a command, or a page or a section of the documentation. If a page and a command have the same\n" +
-		"name, include the page's folder: `mailtree help reference/guard`. You can also copy a link from a page, such as\n" +
+	help.Short = "Show help for a command, or a page of the documentation"
+	help.Long = "Show help for a command, or a page or a section of the documentation. If a page and a command have the same name,\n" +
+		"include the page's folder: `mailtree help reference/guard`. You can also copy a link from a page, such as\n" +
 		"../howto/backup.md. Without an argument, show the commands that you need every day."
 	isCommand := func(args []string) bool {
 		_, rest, err := root.Find(args)

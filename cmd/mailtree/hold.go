@@ -19,9 +19,9 @@ func holdCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "hold AGENT [TEXT]",
 		Short: "Ask an agent to stop changing files",
-		Long: "Hold an agent: until the hold ends, its edits and commits in the project are refused with your text, and it gets a\n" +
-			"message. `mailtree go` ends the hold. A hold is advisory: it cannot stop changes that the agent makes with shell\n" +
-			"commands. The hooks of the agent's client refuse edits, and the guard refuses commits. Only users can hold agents.",
+		Long: "Put an agent on hold. The agent gets a message with your text. Until the hold ends, the hooks of the agent's client\n" +
+			"refuse its edits in the project, and the guard refuses its commits. `mailtree go` ends the hold. A hold is advisory:\n" +
+			"it cannot stop changes that the agent makes with shell commands. Only users can hold agents.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 		PreRunE: func(c *cobra.Command, _ []string) (err error) {
@@ -46,8 +46,8 @@ func goCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "go AGENT",
 		Short: "End an agent's hold",
-		Long: "End an agent's hold (`mailtree hold`), even one that another user began. The agent gets a message. Only users can\n" +
-			"end holds.",
+		Long: "End an agent's hold (`mailtree hold`), even if another user put the agent on hold. The agent gets a message.\n" +
+			"Only users can end holds.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

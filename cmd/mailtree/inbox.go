@@ -23,8 +23,9 @@ func inboxCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "inbox [AGENT]",
 		Short: "List your mail, or an agent's mail",
-		Long: "List your mail, or an agent's mail, newest first. Unread messages are bold and marked with *, messages that need an\n" +
-			"acknowledgement with !, and archived messages (--archived) with a. The command does not mark anything as read.",
+		Long: "List your mail, or an agent's mail, newest first. Unread messages are bold and marked with \"*\", messages that need\n" +
+			"an acknowledgement with \"!\", and archived messages (--archived) with \"a\". The command does not mark anything as\n" +
+			"read.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeAgent,
 	}

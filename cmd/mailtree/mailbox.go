@@ -151,7 +151,7 @@ func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {
-		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail that belongs there is deferred until you create the "+
+		d.Tell("GATEWAY_POSTMASTER or GATEWAY_CATCHALL is set to %s, so mail for it is deferred until you create the "+
 			"mailbox again: `mailtree mailbox create %s`\n", m.Name, m.Name)
 	}
 	return nil
@@ -273,7 +273,7 @@ func mailboxHookAddCommand(p *program) *cobra.Command {
 func mailboxHookRemoveCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "remove HOOK",
-		Short: "Remove a hook; a run in progress continues",
+		Short: "Remove a hook; a run in progress is not interrupted",
 		Args:  cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)

@@ -116,7 +116,7 @@ func newDraftCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "draft [AGENT...]",
 		Short: "Create a draft and print its path",
-		Long: "Create a draft of a message to agents in your drafts folder, and print its path. Write the text below the header, in\n" +
+		Long: "In your drafts folder, create a draft of a message to agents, and print its path. Write the text below the header, in\n" +
 			"any editor and as often as you like. To send the message, move the file to your outbox, next to the drafts folder.",
 		ValidArgsFunction: p.completeAgents,
 	}

@@ -20,7 +20,7 @@ func nudgeCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "nudge",
 		Short: "Notify agents in tmux windows of new mail",
-		Long: "Type a notice into the tmux window of each ready agent that has new mail. An agent gets only one notice of a message.\n" +
+		Long: "Type a notice into the tmux window of each ready agent that has new mail. An agent gets only one notice per message.\n" +
 			"The command lists the agents that it notified and those that it could not notify. With --watch, it keeps running until\n" +
 			"interrupted. If no server is running, the command starts one in the background.",
 		Args: cobra.NoArgs,

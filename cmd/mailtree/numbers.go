@@ -73,7 +73,7 @@ type nextPage struct {
 
 // addMoreFlags adds to c the flags that continue a list. They set cursor and the project in f.
 func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
-	c.Flags().StringVar(cursor, "cursor", "", "for scripts: continue the list from this next_cursor")
+	c.Flags().StringVar(cursor, "cursor", "", "for scripts: the next_cursor of the previous page")
 	more := c.Flags().Bool("more", false, "show the next page of the last list in this terminal")
 	c.MarkFlagsMutuallyExclusive("more", "cursor")
 	before := c.PreRunE
@@ -296,7 +296,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 			if ok {
 				arg, project = id, of
 			} else if row := rowLetter().FindStringSubmatch(arg)[1]; row != "" && len(arg) < shortestID {
-				return named, &exitError{exitNothing, fmt.Errorf("this terminal has not shown a message %s. To show the "+
+				return named, &exitError{exitNothing, fmt.Errorf("this terminal has not shown a message labeled %s. To show the "+
 					"thread in that row: `mailtree thread %s`", arg, row)}
 			}
 		}

@@ -50,7 +50,7 @@ func serveCommand(p *program) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&p.background, "background", false,
-		"run in the background: serve HTTP only once `mailtree open` needs the page, log to server.log in the store, "+
+		"run in the background: do not serve HTTP until `mailtree open` needs the page, log to server.log in the store, "+
 			"and stop when no client has been connected for a while")
 	_ = c.Flags().MarkHidden("background")
 	return c
@@ -373,7 +373,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" are still running; the server is not waiting for them any longer",
+				a.log.Error("the "+p.what+" are still running; the server is no longer waiting for them",
 					"waited", partsGrace)
 			}
 		}

@@ -392,7 +392,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 	}
 	if at != "" && at != direct.URL {
 		if err := p.serves(ctx, direct); err != nil {
-			fmt.Fprintf(p.std.err, "%s: %v. The server is running at %s: omit --host, --port, HOST and PORT to use that\n", direct.URL, err, at)
+			fmt.Fprintf(p.std.err, "%s: %v. The server is running at %s: to use that server, omit --host, --port, HOST and PORT\n", direct.URL, err, at)
 		}
 	}
 	return direct, nil

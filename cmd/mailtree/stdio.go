@@ -33,7 +33,7 @@ func stdioCommand(p *program) *cobra.Command {
 	f.StringVar(&o.as, "as", "",
 		"the agent to act as, for postal and agentmail (default for agentmail: AGENT_NAME, then the tmux window)")
 	f.StringVar(&o.project, "project", "",
-		"the project, an absolute path or a slug (default: this Git working tree; for postal, the project named default)")
+		"the project: an absolute path or a slug (default: this Git working tree; for postal, the project named default)")
 	f.BoolVar(&o.noStart, "no-start", false, "do not start a server; exit if none is running")
 	return c
 }

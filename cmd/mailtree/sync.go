@@ -115,8 +115,8 @@ func syncJoinCommand(p *program) *cobra.Command {
 				return p.printJSON(made)
 			}
 			p.tellProject(made)
-			fmt.Fprintln(p.std.out, "Its mail is unverified here until you trust the keys of the machines that wrote it: "+
-				"`mailtree key list` shows the keys, `mailtree key trust` trusts one.")
+			fmt.Fprintln(p.std.out, "Its mail is shown as unverified until you trust the keys of the machines that sealed it. "+
+				"To list the keys: `mailtree key list`. To trust one: `mailtree key trust ID`")
 			return nil
 		},
 	}

@@ -51,10 +51,10 @@ func redoCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redo [ID]",
 		Short: "Redo the last undone action, or the last one on a message",
-		Long: "Redo the last action that `mailtree undo` undid, or the last one on this message: its files are restored as they\n" +
-			"were. Once you have done something new, nothing can be redone. If you run the command again, it redoes the action\n" +
-			"undone before that. Agents that had read a message and were notified that it was withdrawn are notified again. Redo\n" +
-			"does not restore claims: claim the paths again.",
+		Long: "Redo the last action that `mailtree undo` undid, or the last one that it undid on a message. The command restores\n" +
+			"the files as they were before the undo. Once you have done something new, nothing can be redone. If you run the\n" +
+			"command again, it redoes the action undone before that. Agents that had read a message and were notified that it was\n" +
+			"withdrawn are notified again. Redo does not restore claims: claim the paths again.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}

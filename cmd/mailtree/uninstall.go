@@ -31,10 +31,10 @@ func uninstallCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall [STORE]",
 		Short: "Remove everything that mailtree wrote outside its store",
-		Long: "Remove what mailtree wrote outside its store: clients' entries, hooks and lines for agents, the guard's hooks, the\n" +
-			"service's unit, and the lists of row numbers. The command stops the server first. It checks the store's own records,\n" +
-			"all clients' files in your home folder, and the folders of all projects. At the end, it lists what it does not remove.\n" +
-			"The store and its mail are kept, unless you specify STORE.\n" +
+		Long: "Remove what mailtree wrote outside its store: the entries, hooks and instructions in clients' files, the guard's hooks,\n" +
+			"the service's unit, and the lists of row numbers. The command stops the server first. It checks the store's own\n" +
+			"records, all clients' files in your home folder, and the folders of all projects. At the end, it lists what it does\n" +
+			"not remove. The store and its mail are kept, unless you specify STORE.\n" +
 			"Exit status 0: everything was removed. 1: something could not be removed.",
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -362,7 +362,7 @@ func (u *uninstall) plugins(noted []installed.Entry) {
 			u.report("%s the plugins in %s", map[bool]string{true: "would remove", false: "removed"}[u.dry], e.Dir)
 		}
 		for _, name := range kept {
-			u.report("kept %s, which has changed", filepath.Join(e.Dir, name))
+			u.report("kept %s, which has changed since it was written", filepath.Join(e.Dir, name))
 		}
 	}
 }

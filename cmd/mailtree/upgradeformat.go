@@ -24,7 +24,7 @@ func upgradeFormatCommand(p *program) *cobra.Command {
 				if r.Was >= r.Format {
 					d.Printf("project %s has format %d, the newest that this version of mailtree supports\n", r.Project, r.Was)
 				} else {
-					d.Printf("project %s now has format %d (before: %d)\n", r.Project, r.Format, r.Was)
+					d.Printf("project %s now has format %d (was %d)\n", r.Project, r.Format, r.Was)
 				}
 				return nil
 			})

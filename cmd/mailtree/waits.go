@@ -30,7 +30,7 @@ type waitsFlags struct {
 // addWaitsFlags adds to c the flags of `mailtree` without a command.
 func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	f := &waitsFlags{deskFlags: p.addDeskFlags(c)}
-	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit the terminal)")
+	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit in the terminal)")
 	c.Flags().BoolVar(&f.all, "all", false, "list all projects")
 	return f
 }

@@ -59,7 +59,7 @@ func TestBounds(t *testing.T) {
 	const mixed = begin + "Content-Type: multipart/mixed; boundary=b\r\n\r\n"
 	html := func(s string) string { return begin + "Content-Type: text/html\r\n\r\n" + s }
 	for name, c := range map[string]struct{ raw, problem string }{
-		"deep parts":      {deep, "parts are nested more than 16 deep"},
+		"deep parts":      {deep, "parts are nested more than 16 levels deep"},
 		"many parts":      {mixed + strings.Repeat("--b\r\n\r\nx\r\n", 100_000), "more than 200 parts"},
 		"long part":       {mixed + "--b\r\nX: " + strings.Repeat("x", MaxHeader) + "\r\n\r\nx\r\n--b--", "a part's header is larger than"},
 		"long text":       {begin + "\r\n" + strings.Repeat("a line\r\n", 1<<20), "the text is longer than 1024 KiB"},

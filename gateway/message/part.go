@@ -21,7 +21,7 @@ func (m *Message) part(header []Field, body []byte, depth int, byDefault string)
 	kind, params := m.contentType(header, byDefault)
 	if strings.HasPrefix(kind, "multipart/") {
 		if depth == maxDepth {
-			m.problem("parts are nested more than %d deep; the rest is in the raw message", maxDepth)
+			m.problem("parts are nested more than %d levels deep; the rest is in the raw message", maxDepth)
 			return nil
 		}
 		if parts := m.split(body, params["boundary"]); len(parts) > 0 {

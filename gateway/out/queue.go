@@ -306,7 +306,7 @@ func (q *Queue) Retry(ctx context.Context, id string) error {
 func (q *Queue) Drop(ctx context.Context, id string) error {
 	return q.alter(ctx, id, func(i *outgoing.Item) {
 		if i.Pending() {
-			i.State, i.Reply = outgoing.Failed, "dropped by the operator; last reply or error: "+i.Reply
+			i.State, i.Reply = outgoing.Failed, "dropped by a user; last reply or error: "+i.Reply
 		}
 		i.Reported = true
 	})

@@ -71,8 +71,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to search completely for images. An image was not attached if " +
-				"its reference is unchanged."),
+			What: refusal.Note("{field} is too long to be searched completely for images. Images whose references " +
+				"are unchanged were not attached."),
 			Field: refusal.Body,
 		})
 	}
@@ -219,7 +219,7 @@ func shortURI(destination string) string {
 // at a time. The conversion is lossless, unless the image is a photograph and the sender asked to convert it. In that
 // case, toWebP adds a note about the loss.
 func (g *gathering) toWebP(ctx context.Context, field refusal.Field, name string, f *media.File) {
-	kept := "the images of this message have too many pixels in total to convert them all"
+	kept := "the images of this message have too many pixels in total to convert all of them"
 	odd := f.Odd
 	code := g.in.CodePhoto
 	recodes := code != nil && f.IsPhoto() && g.r.Images.Convert == ConvertAll

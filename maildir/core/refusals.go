@@ -140,8 +140,8 @@ func (c *Mail) NoBroadcast(ctx context.Context, from string, unknown []string) e
 		return nil
 	}
 	return &refusal.Error{
-		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}. There is no name for " +
-			"all agents: list each recipient by name. This project's agents: {choices}."),
+		What: refusal.NotFound("No agent of project {=other} is named {name} {arg}. To write to " +
+			"all agents, list each one by name. This project's agents: {choices}."),
 		Field: refusal.Recipients,
 		Name:  unknown[i],
 		Other: c.Name(),

@@ -82,8 +82,8 @@ func (o *object) extra() (string, *tree.FormatError) {
 		}
 		for _, key := range draftKeys() {
 			if distance(underscored(m.key), key) <= 1 {
-				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown: write "+Quote(key)+" if you mean that; "+
-					"otherwise remove the key")
+				return "", o.fault(m.at, "the key "+Quote(m.key)+" is unknown: did you mean "+Quote(key)+"? If not, "+
+					"remove the key")
 			}
 		}
 		more.put(m.key, m.val)

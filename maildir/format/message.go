@@ -334,7 +334,7 @@ func SplitMessage(data []byte) (header []byte, body string, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	switch word := string(bytes.TrimRight(first, " \t")); {
 	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
-		return unfit(1, "the file starts with a byte order mark: save it as UTF-8 without BOM")
+		return unfit(1, "the file starts with a byte order mark: save it as UTF-8 without a BOM")
 	case bytes.HasSuffix(first, []byte("\r")):
 		return unfit(1, "the header has CRLF line endings: save the file with LF line endings")
 	case word == foreign.TOML:

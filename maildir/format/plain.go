@@ -187,7 +187,7 @@ func notPlain(line string) string {
 		return "this is not a header line: " + knows
 	}
 	if near := Near(key, draftKeys()); len(near) > 0 {
-		return "the key " + Quote(strings.TrimSpace(name)) + " is unknown: write " + near[0] + " if you mean that. " + leave
+		return "the key " + Quote(strings.TrimSpace(name)) + " is unknown: did you mean " + near[0] + "? " + leave
 	}
 	return "the key " + Quote(strings.TrimSpace(name)) + " is unknown: " + knows
 }

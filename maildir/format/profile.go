@@ -38,7 +38,7 @@ func ParseProfile(name string, data []byte) (Profile, error) {
 // parseSmall decodes a file that consists of one JSON object.
 func parseSmall(data []byte) (*object, error) {
 	if strings.HasPrefix(string(data), "\xef\xbb\xbf") {
-		return nil, &tree.FormatError{Line: 1, Reason: "the file starts with a byte order mark: save it as UTF-8 without BOM"}
+		return nil, &tree.FormatError{Line: 1, Reason: "the file starts with a byte order mark: save it as UTF-8 without a BOM"}
 	}
 	return parseObject(data, 0)
 }

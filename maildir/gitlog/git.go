@@ -289,7 +289,7 @@ func findGit() (string, error) {
 		return "", err
 	}
 	if text := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version "); !isRecent(text) {
-		return "", notAudited("the git program on the server's PATH has version %s. Install Git 2.34 or newer; "+
+		return "", notAudited("the git program on the server's PATH is version %s. Install Git 2.34 or newer; "+
 			"mail keeps working.", oneLine(text, 40))
 	}
 	programs.Store(program, true)

@@ -183,7 +183,7 @@ func (l *Log) choose() {
 }
 
 // withoutProgram says what does not work while the embedded engine commits.
-const withoutProgram = "there is no git program on the PATH, so the server commits the mail itself. It does not sync with " +
+const withoutProgram = "the git program was not found on the PATH, so the server commits the mail itself. It does not sync with " +
 	"other machines, and it does not repack the repository, which therefore grows faster. Also, the guard does not " +
 	"work. To fix this, install Git 2.34 or newer and restart the server"
 

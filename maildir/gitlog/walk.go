@@ -340,7 +340,7 @@ func (r *repository) commitNamed(name string) (*commit, error) {
 	what := refusal.NotFound("The history has no commit {name} {arg}: use a commit hash from the history, or a time.")
 	switch {
 	case errors.Is(err, embedded.ErrAmbiguous):
-		what = refusal.Invalid("Several commits begin with {name} {arg}: use more characters of the hash.")
+		what = refusal.Invalid("Several commits match {name} {arg}: use more characters of the hash.")
 	case !errors.Is(err, errNoObject):
 		return nil, err
 	}

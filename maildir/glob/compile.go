@@ -23,11 +23,12 @@ var (
 	errControl  = errors.New("it contains control characters")
 	errAbsolute = errors.New("it is absolute. Write the path relative to the code repository's root")
 	errLeaves   = errors.New("it points outside the repository")
-	errBrace    = errors.New("a { has no }")
+	errBrace    = errors.New("it contains a { without a matching }")
 	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")
 	errNothing  = errors.New("one of its brace alternatives is empty, which would match the whole repository (claim " +
 		". for that)")
-	errClass = errors.New("a [ has no ], or its class is empty or reversed")
+	errClass = errors.New("it contains a [ without a matching ], or a character class that is empty or has a " +
+		"reversed range")
 	errSlash = errors.New(`it ends with a \`)
 )
 

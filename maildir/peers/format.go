@@ -173,7 +173,7 @@ func (sy *Sync) invalidProject(err error) error {
 		return err
 	}
 	return &refusal.Error{
-		What:  refusal.Conflict("The format cannot be raised, because {=other} is missing or invalid: {why}. Fix that file first."),
+		What:  refusal.Conflict("The format cannot be upgraded, because {=other} is missing or invalid: {why}. Fix that file first."),
 		Other: format.ProjectFile,
 		Why:   tree.PlainFileError(err),
 		Err:   err,

@@ -43,7 +43,7 @@ func (sy *Sync) mergeRemote(ctx context.Context, m *history.MergeInput) error {
 	}
 	ours, theirs, err := sy.raisedBy(ctx, m)
 	if err != nil {
-		return fmt.Errorf("cannot compare the formats of both sides: %w", err)
+		return fmt.Errorf("cannot compare the project's formats on this and the other machines: %w", err)
 	}
 	later := laterOf(ctx, sy.mail.History, m)
 	changes, stay := merge.Merge(m.Files, func(path string) bool {
@@ -197,7 +197,7 @@ func (sy *Sync) applyRemote(files []remoteFile) *writer.Tx {
 			case now == f.Is.Hash && f.Beside:
 			case now != f.Was.Hash:
 				return &refusal.Error{
-					What: refusal.Unavailable("The other machines' version of {=other} is not merged, because the " +
+					What: refusal.Unavailable("The other machines' version of {=other} was not merged, because the " +
 						"file has uncommitted changes on this machine. The next sync will try again. If " +
 						"the problem persists, commit the file with `git add` and `git commit`."),
 					Other: f.Path,

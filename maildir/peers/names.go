@@ -26,7 +26,7 @@ import (
 func (sy *Sync) settleNames(ctx context.Context, m *history.MergeInput) (named map[string]bool, renamed bool, err error) {
 	pairs, err := sy.findNamesakes(ctx, m)
 	if err != nil {
-		return nil, false, fmt.Errorf("cannot compare the agents on both sides: %w", err)
+		return nil, false, fmt.Errorf("cannot compare the agents on this and the other machines: %w", err)
 	}
 	named = map[string]bool{}
 	for i := range pairs {

@@ -58,8 +58,8 @@ var (
 	NotInInbox        = NotFound("Message {name} {arg} is not in the inbox of {=other}. {list the inbox}")
 	NotInMailbox      = NotFound("Message {name} {arg} is not in the mailbox {other}.")
 	NowhereFound      = NotFound("No {=other} {name} in any project. {look anywhere}")
-	MarkBlocked       = Conflict("{=other} in the mail tree is not a readable mark ({why}), so the mark cannot be " +
-		"written. Remove {=other}, then try again.")
+	MarkBlocked       = Conflict("{=other} in the mail tree cannot be used as a mark ({why}). Remove {=other}, " +
+		"then try again.")
 	HoldBlocked = Conflict("{=other} in the mail tree is not a readable file ({why}), so the hold cannot be written. " +
 		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
@@ -70,7 +70,7 @@ var (
 		"else}")
 	ClaimTaken = Conflict("{=other} has claimed {name} or a part of it in the meantime, so the release " +
 		"cannot be undone. {undo something else}")
-	AmendedSince = Conflict("Somebody else has changed message {name} {arg} in the meantime. Read it again, " +
+	AmendedSince = Conflict("Someone else has changed message {name} {arg} in the meantime. Read it again, " +
 		"then repeat your change.")
 	OffsetBeyond      = Invalid("{field} is {count}, but the text has only {limit} bytes: {go on}.")
 	OffsetInCharacter = Invalid("{field} is {count}, which is in the middle of a character: {go on}.")
@@ -83,12 +83,12 @@ var (
 
 	NoPaths = Invalid("No paths were given {arg}: pass at least one path or glob relative to the code repository's root, such as " +
 		"app/api/*.py.")
-	TooManyPaths = TooLarge("{count} paths {arg} are over the limit of {limit}: claim folders instead.")
+	TooManyPaths = TooLarge("You passed {count} paths {arg}, over the limit of {limit}: claim folders instead.")
 
 	// Attachments.
 
-	TooManyAttachments = TooLarge("{count} attachments {arg} are over the limit of {limit}: send them in several " +
-		"messages.")
+	TooManyAttachments = TooLarge("The message would have {count} attachments {arg}, over the limit of {limit}: send " +
+		"them in several messages.")
 	AttachmentUnusable = Invalid("The attachment {name} {arg} cannot be used: {why}.")
 	AttachmentAltered  = Conflict("The attachment {name} {arg} is no longer the file that was sent: {why}. " +
 		"Ask the attachment's sender to send it again.")

@@ -93,7 +93,7 @@ func (d *Order) distinct() int {
 
 // tooManyRecipients returns the refusal for a message with n recipients.
 func tooManyRecipients(n int) error {
-	return refusal.Over(refusal.TooLarge("{count} recipients {arg} are over the limit of {limit}: send the message to fewer "+
+	return refusal.Over(refusal.TooLarge("The message has {count} recipients {arg}, over the limit of {limit}: send it to fewer "+
 		"recipients at a time."),
 		refusal.Recipients, n, format.MaxRecipients)
 }
@@ -123,8 +123,8 @@ func (d *Order) Check() error {
 	case len(d.HTML) > tree.MaxFile:
 		return refusal.Over(refusal.TextTooLong, refusal.HTML, len(d.HTML), tree.MaxFile)
 	case len(d.References) > format.MaxReferences:
-		return refusal.Over(refusal.TooLarge("{count} references {arg} are over the limit of {limit}: keep only the "+
-			"newest."),
+		return refusal.Over(refusal.TooLarge("The message has {count} references {arg}, over the limit of {limit}: keep only "+
+			"the newest."),
 			refusal.References, len(d.References), format.MaxReferences)
 	case !utf8.ValidString(d.Body) || strings.ContainsRune(d.Body, 0):
 		return &refusal.Error{

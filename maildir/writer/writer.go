@@ -148,7 +148,7 @@ var errStuck = &refusal.Error{
 
 // ErrStopped is the refusal for operations when the writer is stopping or has stopped.
 var ErrStopped error = &refusal.Error{
-	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is back."),
+	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is running again."),
 }
 
 // Do hands an operation to the writer and waits for the answer. If Do returns nil, the files are durable and indexed.

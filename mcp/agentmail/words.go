@@ -25,7 +25,7 @@ var words = refusal.Words{
 		"list the inbox":       "receive returns the messages in the inbox.",
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",
-		"name one project":     "Specify one with --project.",
+		"name one project":     "Specify one of them with --project.",
 		"go on":                "continue where the previous response ended",
 	}),
 	Says: map[refusal.What]string{

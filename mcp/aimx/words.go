@@ -43,7 +43,7 @@ var words = refusal.Words{
 		"list the inbox":       "email_list lists the messages.",
 		"look anywhere":        "email_list lists the messages.",
 		"answer somebody else": "To answer somebody else, use email_send with reply_to.",
-		"name one project":     "Specify one with --project.",
+		"name one project":     "Specify one of them with --project.",
 		"go on":                "pass next_offset from the previous response",
 	}),
 	Says: map[refusal.What]string{

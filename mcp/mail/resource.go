@@ -73,7 +73,7 @@ func (t *Toolset) addResources() {
 			uri:       claimsTemplate,
 			name:      "claims",
 			title:     "Claims",
-			about:     "The live file claims of a project, oldest first. Specify the project by its slug or its percent-encoded path.",
+			about:     "The file claims of a project, oldest first. Specify the project by its slug or its percent-encoded path.",
 			mediaType: jsonType,
 		},
 	} {

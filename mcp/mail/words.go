@@ -51,7 +51,7 @@ var words = refusal.Words{
 		"list the inbox":       "check_my_messages lists the inbox.",
 		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
 		"answer somebody else": "Specify the recipients in to.",
-		"name one project":     "Specify one with project.",
+		"name one project":     "Specify one of them in the URI, with ?project=.",
 		"go on":                "pass next_offset from the previous response",
 	}),
 }

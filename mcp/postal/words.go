@@ -18,7 +18,7 @@ var words = refusal.Words{
 		"list the inbox":       "",
 		"look anywhere":        "",
 		"answer somebody else": "send_to_agent can write to any agent.",
-		"name one project":     "Specify one with ?project=.",
+		"name one project":     "Specify one of them with ?project=.",
 		"go on":                "continue where the previous response ended",
 	}),
 }

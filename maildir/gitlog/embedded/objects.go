@@ -21,7 +21,7 @@ type Hash = plumbing.Hash
 // Errors from reading objects.
 var (
 	ErrNoObject  = errors.New("no such object")
-	ErrAmbiguous = errors.New("several commits begin with that name")
+	ErrAmbiguous = errors.New("several commits match that prefix")
 
 	errDamaged = errors.New("damaged tree object")
 )
