@@ -69,7 +69,7 @@ func TestBrowserWidths(t *testing.T) {
 	}
 }
 
-// TestBrowserColumns checks that the columns of the agents view are aligned even if only some agents can be nudged, and
+// TestBrowserColumns checks that the columns of the Now view are aligned even if only some agents can be nudged, and
 // that a narrow window does not cut off any words.
 func TestBrowserColumns(t *testing.T) {
 	s := busyDay(t)
