@@ -55,7 +55,7 @@ type Notifier struct {
 	cfg  Config
 	mark int64
 	told map[blocker]bool      // blockers that were reported, or must not be reported
-	seen map[blocker]time.Time // when blockers that were not reported yet were first seen
+	seen map[blocker]time.Time // when each unreported blocker was first seen
 	mail bool                  // mail for the user has changed since the last check
 	now  func() time.Time      // replaced by tests
 }
@@ -69,7 +69,7 @@ func New(cfg Config) *Notifier {
 	return &Notifier{cfg: cfg, told: map[blocker]bool{}, seen: map[blocker]time.Time{}, now: time.Now}
 }
 
-// Run checks the store until ctx ends. It logs errors, and continues with the next check.
+// Run checks the store until ctx is done. It logs errors, and continues with the next check.
 func (n *Notifier) Run(ctx context.Context) {
 	began := false
 	look := time.NewTicker(between)
@@ -197,8 +197,8 @@ func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 	return lines, nil
 }
 
-// notable reports whether a thread's message is worth a notification. The message must be unread, because otherwise the
-// user has seen it, and its author must be proven. The user must not be working on another machine.
+// notable reports whether a thread's message is worth a notification: the message is unread, its author is proven, and
+// the user is not working on another machine.
 func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool, error) {
 	p, err := n.cfg.Store.Project(ctx, t.Project)
 	if err != nil {

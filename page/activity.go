@@ -35,8 +35,8 @@ type activityShown struct {
 	Next   int64      // the "before" parameter of the next page; 0 at the end
 }
 
-// dayShown contains a day's operations, newest first. Consecutive operations of the same kind by the same agent form
-// a fold.
+// dayShown contains a day's operations, newest first. Each fold consists of consecutive operations of the same kind by
+// the same agent.
 type dayShown struct {
 	Title string
 	Folds [][]operation
@@ -193,8 +193,9 @@ func opOf(verb string) string {
 }
 
 // deedOf finds the operation that caused a change to a message's file, removes it from a.deeds and returns it. It
-// returns nil if the operation is unknown. It chooses the operation nearest in time, because a commit is made after
-// its operations. Among operations in the same commit, it chooses the newest, because changes are read newest first.
+// returns nil if the operation is unknown. It chooses the operation nearest in time, because the time of an operation
+// is that of its commit, which is made later than the change. Among operations in the same commit, it chooses the
+// newest, because changes are read newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
 	all, at := a.deeds[key], 0

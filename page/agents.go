@@ -63,7 +63,8 @@ func (h *Page) agents(v *view) error {
 }
 
 // CanNudge reports whether the user can nudge an agent: the agent has unread mail, a nudge from this page can reach it,
-// and its client is not asking for permission. Otherwise, the text of the nudge would answer the client's question.
+// and its client is not asking for permission. If the client were asking, the text of the nudge would answer its
+// question.
 func (v *view) CanNudge(agent string) (bool, error) {
 	asks := slices.ContainsFunc(v.p.Sessions.Prompts(), func(p maildir.Prompt) bool { return p.Agent == agent })
 	if !v.Signed || v.page.cfg.Nudge == nil || agent == v.Me || asks {

@@ -18,9 +18,9 @@ import (
 	"mailtree/page"
 )
 
-// TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that the
-// list stays next to an open thread. An answer must lead to the next thread, even in another project, where the user
-// can undo the answer.
+// TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that the list
+// stays next to an open thread. An answer must lead to the next thread, even if that thread is in another project. The
+// user must be able to undo the answer from there.
 func TestAllProjects(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()

@@ -35,7 +35,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: %d bytes", path, len(text))
 		}
 		contains(t, text, marks.cut, marks.none)
-		if n := strings.Count(text, " long lines "); n*17 > 2<<20+55*300 { // includes the excerpts
+		if n := strings.Count(text, " long lines "); n*17 > 2<<20+55*300 { // the second term is for the excerpts
 			t.Errorf("%s: %d bytes of bodies", path, n*17)
 		}
 	}
@@ -63,7 +63,7 @@ func TestBoundHTML(t *testing.T) {
 	}
 }
 
-// TestFragmentOfFiles checks that the script's header for part of a view has no effect on URLs that are not views.
+// TestFragmentOfFiles checks that the request header for a part of a view has no effect on URLs that are not views.
 func TestFragmentOfFiles(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})

@@ -50,7 +50,7 @@ func (s *site) tab() *tab {
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewContext(ctx)
 	s.Cleanup(stop)
-	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx ends
+	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx is done
 		s.Fatal(err)
 	}
 	return &tab{s, ctx}
@@ -174,8 +174,8 @@ func TestBrowserOwnNews(t *testing.T) {
 	b.must("hear of another thread", said(`*[@id="stale"]`, "1 new. "))
 }
 
-// TestBrowserMarks checks that the keys beside Next and Done look alike, and that a paper clip in the list marks the
-// thread that has a file.
+// TestBrowserMarks checks that the keys shown on the buttons Next and Done look alike, and that a paper clip in the
+// list marks the thread that has a file.
 func TestBrowserMarks(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
@@ -242,9 +242,9 @@ func hide(state string) string {
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
 }
 
-// TestBrowserDraft checks that a draft survives a restart of the server, after which the page shows new mail of the
-// thread, and a reload of the page. Other tabs must show the draft but other threads must not, and it must be dropped
-// once it has been sent. The page must say when the server is not responding.
+// TestBrowserDraft checks that a draft survives a restart of the server and a reload of the page, and that the page
+// shows new mail in the thread after the restart. Other tabs must show the draft, but other threads must not. The draft
+// must be dropped once it has been sent. The page must say when the server is not responding.
 func TestBrowserDraft(t *testing.T) {
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
@@ -369,7 +369,7 @@ func TestBrowserDesk(t *testing.T) {
 	b.must("open it", press("o"), chromedp.WaitVisible(`#reply-body`))
 	b.expect("First", `document.querySelector("[aria-current].row .what").textContent`)
 	b.must("go back", chromedp.NavigateBack(), chromedp.WaitVisible(`.idle`))
-	b.await(focus + ` === "Second"`) // the row next to the opened row, which is now read
+	b.await(focus + ` === "Second"`) // the row next to the opened one, which is gone because its message is now read
 	if n := s.unread(); n != 3 {
 		t.Errorf("%d are unread after one was opened", n)
 	}

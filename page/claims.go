@@ -41,7 +41,7 @@ type endedShown struct {
 	By string // the agent that released it; "" if it expired
 }
 
-// Ended claims are shown for the time endedFor. At most endedMost of them are shown.
+// endedFor is how long an ended claim is shown. endedMost is the maximum number of ended claims that are shown.
 const (
 	endedFor  = 24 * time.Hour
 	endedMost = 20

@@ -10,7 +10,7 @@ import (
 // crowd contains the agents of a project.
 type crowd struct {
 	agents []maildir.AgentInfo // the most recently active agents, newest first, at most agentsMost
-	count  int                 // number of all agents
+	count  int                 // total number of agents
 	stuck  map[string]stuckAgent
 }
 

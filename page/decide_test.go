@@ -205,8 +205,8 @@ func (b *tab) inject(script string) {
 
 // TestBrowserDecide checks the keys y, n and h. After an answer, the next thread must be shown. The answer must be sent
 // after five seconds, when the next thread is answered, or when the user leaves the page. Before the answer is sent, z
-// must cancel it. The keys must ignore key repeat, a thread that has just appeared, and a message that is not entirely
-// on the screen.
+// must cancel it. The keys must have no effect if they are repeated because they are held down, if the thread has just
+// appeared, or if the message is not entirely on the screen.
 func TestBrowserDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

@@ -99,7 +99,7 @@ func TestInlined(t *testing.T) {
 		return "data:" + kind + ";base64," + base64.StdEncoding.EncodeToString([]byte(data))
 	}
 	data := drawn(t, "png")
-	big := data + strings.Repeat("tail", 15<<10) // the image's data makes the text longer than markdown reads
+	big := data + strings.Repeat("tail", 15<<10) // the image's data makes the text longer than markdown.Limit
 	sum := sha1.Sum([]byte(big))
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Menu", Body: "Look: ![account menu](" + uri("image/png", big) +
 		") ![vector](" + uri("image/svg+xml", "<svg onload='alert(1)'/>") + ") ![page](" + uri("image/png", "<html>") + ") end"})

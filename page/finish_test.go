@@ -122,7 +122,8 @@ const focused = `document.activeElement.querySelector(".what")?.textContent || "
 
 // TestBrowserDone checks the e key. In the list, the focus must move to the row that takes the place of the finished
 // row. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
-// with an unsent answer. The key must ignore key repeat, and j must stop at the end of the list.
+// with an unsent answer. The key must have no effect if it is repeated because it is held down, and j must stop at the
+// end of the list.
 func TestBrowserDone(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

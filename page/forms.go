@@ -112,7 +112,7 @@ func (h *Page) write(do func(*view) (to string, err error)) func(*view) error {
 			return errNoWrite
 		}
 		handle := func() (string, error) {
-			if v.p == nil { // do makes the user an agent in each of the form's projects
+			if v.p == nil { // do calls becomeAgent in each of the form's projects
 				return do(v)
 			}
 			if err := v.becomeAgent(); err != nil {

@@ -30,8 +30,8 @@ func (b *tab) lose() {
 }
 
 // TestBrowserUndoLeft checks that z undoes an answer that was sent because the user left the view, and nothing older.
-// This includes an answer whose response has not arrived yet, and an answer that did not reach the server at the first
-// attempt.
+// z must work even if the response to the answer has not arrived yet, or if the answer did not reach the server at the
+// first attempt.
 func TestBrowserUndoLeft(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

@@ -12,7 +12,7 @@ import (
 	"mailtree/page"
 )
 
-// TestOpening checks that a thread is marked as read when a user opens it from the page, and by no other request.
+// TestOpening checks that opening a thread from the page marks it as read, and that no other request does.
 func TestOpening(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})

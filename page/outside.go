@@ -18,8 +18,8 @@ func (v *view) Outside(party string) bool {
 	return strings.Contains(party, "@") && !v.page.cfg.Store.InAnotherProject(party)
 }
 
-// rawEmail returns the attachment that contains the original email, which is the message's last attachment. If the
-// message was not an email, rawEmail returns nil.
+// rawEmail returns the message's last attachment, which contains the original email. If the message was not received as
+// an email, rawEmail returns nil.
 func rawEmail(m *index.MessageRow) *format.Attachment {
 	last := len(m.Attachments) - 1
 	if m.Door != format.DoorGateway || last < 0 || m.Attachments[last].MediaType != "message/rfc822" {
@@ -84,8 +84,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// foldQuote splits plain text into the part before its trailing quote, and the quote, which the page folds like a quote
-// in Markdown. If the text does not end in a quote or consists only of a quote, quote is "".
+// foldQuote splits plain text into the part before its trailing quote and the quote. The page folds the quote like a
+// quote in Markdown. If the text does not end in a quote or consists only of a quote, quote is "".
 func foldQuote(body string) (text, quote string) {
 	lines := strings.SplitAfter(body, "\n")
 	at := len(lines)

@@ -34,7 +34,7 @@ type site struct {
 	page  *page.Page
 	store *storetest.Store
 	p     *maildir.Project
-	user  string // who signs in
+	user  string // the user who signs in
 	url   string // server's URL
 	base  string // path of the project
 }

@@ -62,7 +62,7 @@ func TestBrowserPrompt(t *testing.T) {
 	asking := agents.Window("work", "asking", t.TempDir())
 	agents.Run("select-window", "-t", agents.Window("work", "other", t.TempDir()).Pane)
 	s := open(t, page.Config{})
-	s.asks("Bob", maildir.Pane{Tmux: asking.Tmux, Pane: asking.Pane})() // begins the session, which the page shows too
+	s.asks("Bob", maildir.Pane{Tmux: asking.Tmux, Pane: asking.Pane})() // begins the session and answers its prompt
 	b := s.tab()
 	b.enter()
 	k := maildir.SessionKey{Client: "claude", ID: "Bob"}

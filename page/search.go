@@ -132,8 +132,8 @@ var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 // contain.
 var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
-// imageData matches an image with embedded data, or the part of it that a fragment contains. The group is the image's
-// description.
+// imageData matches an image with embedded data, or the part of it that a fragment contains. The submatch is the
+// image's description.
 var imageData = lazy.Regexp(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
 // snippet returns the part of a message's text that matches the search, without markup. If that text is in the subject,

@@ -47,7 +47,7 @@ func untilTick(t time.Time) time.Duration {
 }
 
 const (
-	streamBeat    = 20 * time.Second // time without events before a beat, which says that the page is current
+	streamBeat    = 20 * time.Second // time without events before a beat event, which says that the page is up to date
 	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
 )
 
@@ -105,7 +105,7 @@ func (h *Page) nextEvent(ctx context.Context, of []*maildir.Project, bell <-chan
 	case <-ctx.Done():
 		return "", nil
 	}
-	bell = changed(ctx, of) // get the bell before the tick, because a read at the tick may miss later changes
+	bell = changed(ctx, of) // get the bell before the tick, so that no change after the tick is missed
 	now := time.Now()
 	tick := time.NewTimer(untilTick(now))
 	defer tick.Stop()

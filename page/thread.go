@@ -207,10 +207,10 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 	return answers, nil
 }
 
-// opens reports whether the user is opening the view by following a link or sending a form on this page. Prefetches,
-// requests by the script, and requests by programs that have copied the cookie do not count, and another site cannot
-// make such a request. A view that is shown after a form was handled does not count either, because the user did not
-// choose to open it.
+// opens reports whether the user is opening the view by following a link or submitting a form on this page. Prefetches,
+// requests by the script, requests from other sites, and requests without a browser's Sec-Fetch headers do not count. A
+// view that is shown as the result of an action (didWhat) does not count either, because the user did not choose to
+// open it.
 func (v *view) opens() bool {
 	h := v.r.Header
 	return v.Signed && v.r.Method == http.MethodGet && h.Get(fragmentHeader) == "" &&
@@ -242,7 +242,7 @@ func (t *threadShown) unread() (ids []string) {
 // stream would report these marks as a change, and the browser would load the view a second time.
 func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error) {
 	page, err = v.threadPage()
-	if err != nil || page.Note != nil || !v.opens() { // with a note, the browser is redirected
+	if err != nil || page.Note != nil || !v.opens() { // if there is a note, the browser is redirected
 		return page, nil, err
 	}
 	ctx := format.Through(context.WithoutCancel(v.ctx()), format.DoorPage)

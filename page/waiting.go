@@ -30,7 +30,8 @@ type desk struct {
 }
 
 // inList is the URL parameter that specifies the list from which the user opened a thread. Its value is one of the
-// other constants. Without the parameter, it is the list of waiting items. The list's own parameters follow it.
+// constants below. If it is missing, the thread was opened from the list of waiting items. The list's own parameters
+// follow it.
 const (
 	inList    = "in"
 	inInbox   = "inbox"
@@ -316,7 +317,7 @@ func (v *view) nextLink() string {
 	if err != nil || to.IsAbs() || to.Host != "" {
 		return ""
 	}
-	parts := strings.Split(to.EscapedPath(), "/") // "", p, slug, thread, id
+	parts := strings.Split(to.EscapedPath(), "/") // "", "p", slug, "thread", id
 	if len(parts) != 5 || parts[0] != "" || parts[1] != "p" || parts[3] != "thread" {
 		return ""
 	}

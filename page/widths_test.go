@@ -69,7 +69,7 @@ func TestBrowserWidths(t *testing.T) {
 	}
 }
 
-// TestBrowserColumns checks that the columns of the agents view are aligned even if only some agents can be nudged, and
+// TestBrowserColumns checks that the columns of the Now view are aligned even if only some agents can be nudged, and
 // that a narrow window does not cut off any words.
 func TestBrowserColumns(t *testing.T) {
 	s := busyDay(t)
@@ -89,7 +89,7 @@ func TestBrowserColumns(t *testing.T) {
 }
 
 // TestBrowserPressed checks that in a narrow window, a button does not move between the press and the release of the
-// mouse, whether the field for the reply gets or loses its full height. Otherwise, the click is lost.
+// mouse, even if the reply field expands or shrinks. If the button moved, the click would be lost.
 func TestBrowserPressed(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}
@@ -99,7 +99,7 @@ func TestBrowserPressed(t *testing.T) {
 	b := s.tab()
 	b.manual()
 	b.enter()
-	b.must("a narrow window", chromedp.EmulateViewport(780, 700)) // the reply is at the bottom, so Yes moves
+	b.must("a narrow window", chromedp.EmulateViewport(780, 700)) // the form is at the bottom, so Yes could move
 	b.visit("/thread/" + ids["One?"])
 	b.must("say yes", ready, chromedp.Click(`[value=yes]`), said("p", "Sending Yes to Ann"), said("h1", "Two?"), ready)
 	b.must("say no from the field", chromedp.Focus(`#reply-body`), chromedp.Click(`[value=no]`), said("p", "Sending No to Ann"), said("h1", "Three?"), ready)

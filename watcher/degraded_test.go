@@ -107,7 +107,7 @@ func limited(n *atomic.Int64, errno error) func(*Watcher) {
 func TestNoWatchLeft(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	n.Store(3) // allow watches for the parent, the root and a
+	n.Store(3) // enough watches for the parent, the root and folder a
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a") }, limited(&n, syscall.ENOSPC))
 	w.mode("watching")
 	w.mkdir("b/c")
@@ -263,8 +263,8 @@ func TestRootRemovedAndMadeAgain(t *testing.T) {
 	w.converged()
 }
 
-// TestRootReplaced checks that the watcher watches a root that was removed and re-created before the watcher read the
-// event, and then another folder that takes the root's place.
+// TestRootReplaced checks that the watcher recovers if the root was removed and re-created before the watcher read the
+// event, and if another folder was then renamed to the root's path.
 func TestRootReplaced(t *testing.T) {
 	t.Parallel()
 	w := start(t, func(w *watched, _ *Config) { w.write("1", "x") })
@@ -388,7 +388,7 @@ func mutate(w *watched, random *rand.Rand, i int) {
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64
-	n.Store(3) // allow watches for the parent, the root and a
+	n.Store(3) // enough watches for the parent, the root and folder a
 	w := start(t, func(w *watched, cfg *Config) { cfg.Poll = 20 * time.Millisecond; w.mkdir("a") }, limited(&n, syscall.EIO))
 	w.mode("watching")
 	w.mkdir("b/c")

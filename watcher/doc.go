@@ -24,7 +24,7 @@
 //	    queue.
 //	W5  If events are lost (queue overflow), if no watch or instance is available, or
 //	    if the root is gone, State reports "degraded" and what to do. A batch asks for
-//	    a Scan, and the watch repairs itself. Run returns only when its context ends.
+//	    a Scan, and the watch repairs itself. Run returns only when its context is done.
 //	W6  A batch with Scan that follows lost events is sent after all watches
 //	    are in place again, so any change that the scan misses has an event.
 //	W7  Symlinks are never followed and no file is ever read; only folders are

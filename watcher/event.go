@@ -109,8 +109,8 @@ func (s *session) dropFolder(rel string) {
 }
 
 // removeWatch removes the watch on a path. fsnotify 1.10.1 panics if a watched folder has replaced another one and
-// fsnotify has not read that event yet. The reason is that when the path is watched again, fsnotify drops the old
-// watch but keeps its path.
+// fsnotify has not read that event yet. In that case, fsnotify dropped the old watch when the path was watched again,
+// but kept the old watch's path.
 func removeWatch(fs *fsnotify.Watcher, path string) (err error) {
 	defer func() {
 		if recover() != nil {

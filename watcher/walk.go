@@ -131,9 +131,9 @@ func (s *session) open(rel string) (*os.File, error) {
 }
 
 // claim records the folder at rel. It first drops any other entry with the same path or identity, because fsnotify
-// would keep the old name. It returns nil if there is nothing to do, either because this round has already visited
-// the folder or because the folder is a mount of a folder above it. It returns a refused folder again, so that the
-// caller retries it.
+// would keep the old name. It returns nil if there is nothing to do, either because the folder has been visited since
+// the last full walk began, or because it is a bind mount of a folder above it. It returns a refused folder again, so
+// that the caller retries it.
 func (s *session) claim(rel string, info fs.FileInfo) *folder {
 	id := identify(info)
 	known := s.folders.byPath[rel]
@@ -152,7 +152,7 @@ func (s *session) claim(rel string, info fs.FileInfo) *folder {
 		s.dropFolder(twin.rel)
 	}
 	if rel != "." && s.folders.byPath[path.Dir(rel)] == nil {
-		return nil // this folder is a mount of a folder above it, whose entries were just dropped
+		return nil // the parent's entry was dropped together with another entry
 	}
 	f := &folder{
 		rel:   rel,

@@ -31,9 +31,9 @@ type Config struct {
 	// be watched or listed. If Log is nil, nothing is logged.
 	Log *slog.Logger
 
-	// Rename is the quiet time of a path that was only created, renamed or removed. It should be long enough to
-	// collect the renames of one command, and short compared with the 10 ms in which a saved file should be
-	// searchable. The default is 3 ms.
+	// Rename is the quiet time of a path that was only created, renamed or removed. It should be long enough to collect
+	// the renames of one command, and short compared with the 10 ms within which a saved file should be searchable. The
+	// default is 3 ms.
 	Rename time.Duration
 
 	// Write is the quiet time of a path that is being written in place, so that no half-written file is read. It

@@ -106,8 +106,8 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls makes the given calls in order. Each step consists of the caller, the tool, the arguments and the expected
-// answer.
+// calls makes the given calls in order and checks the answers. Each step consists of the caller, the tool, the
+// arguments and the expected answer.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -425,7 +425,7 @@ func TestIgnore(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.calls(me, [][4]string{
-		// The tool checks for this case before it reads the ignore file.
+		// The tool checks whether the recipient is the caller before it checks whether the recipient is ignored.
 		{"me", "send", `{"recipient":"me","message":"m"}`, "cannot send message to self [invalid]"},
 		{"me", "send", `{"recipient":"ann","message":"m"}`, `{"message_id":"ID"}`}, // an ignored agent can still send
 		{"me", "list-recipients", `{}`, list("ann")},

@@ -31,9 +31,9 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the recipient's agent name. The argument to is the name of an agent or of a window. If the caller
-// cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown, self,
-// ignored.
+// reach returns the name of the agent that the caller addresses as to, which may also be the name of a window. If the
+// caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown,
+// self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {
@@ -89,8 +89,8 @@ const notFound = "recipient not found"
 const ignoreFile = ".agentmailignore"
 
 // ignored returns the names in the ignore files of the project's repository and of the caller's own working tree. If a
-// file cannot be used, for example because it is not a regular file or the server lacks permission to read it, ignored
-// logs this and skips the file. If a file cannot be read for another reason (tree.FaultMachine), ignored returns
+// file is unusable, for example because it is not a regular file or the server lacks permission to read it, ignored
+// logs this and skips the file. If the machine temporarily cannot read a file (tree.FaultMachine), ignored returns
 // ErrUnavailable, because the file may contain the recipient's name.
 func (t *toolset) ignored(ctx context.Context, p *maildir.Project) (names []string, err error) {
 	tops := []string{p.HumanKey(), tool.CallerOf(ctx).WorkTree}

@@ -5,7 +5,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words contains the wording of the tools' refusals. Programs written for agentmail depend on the exact text of one
+// words defines the wording of the tools' refusals. Programs written for agentmail depend on the exact text of one
 // refusal. See docs/reference/agentmail.md.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{

@@ -112,10 +112,10 @@ func (t *toolset) known(name string, next run) run {
 	}
 }
 
-// local returns the name of a mailbox that is specified by its name or its address.
+// local returns the name of a mailbox, given its name or its address.
 func (t *toolset) local(given string) string { return t.store.Domains().Named(given) }
 
-// project returns the caller's project, limited to what the caller is allowed to see and do.
+// project returns a view of the caller's project that is limited to what the caller may see and do.
 func (t *toolset) project(ctx context.Context) (*maildir.View, error) {
 	c := tool.CallerOf(ctx)
 	return t.store.As(c.User(), c.Origin).Project(ctx, c.ProjectKey())

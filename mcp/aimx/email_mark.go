@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The marks of an email. The two tools' names end with these words.
+// The marks that emailMark sets. The names of its two tools end with these words.
 const (
 	markRead   = "read"
 	markUnread = "unread"

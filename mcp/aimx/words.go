@@ -12,7 +12,7 @@ const denied = "EACCES not authorized"
 // noEmail is the refusal for an email that is not in any folder of the mailbox.
 const noEmail = "Email '{=name}' not found in mailbox '{=other}'."
 
-// words contains the wording of the tools' refusals. Programs written for aimx depend on the exact text of many
+// words defines the wording of the tools' refusals. Programs written for aimx depend on the exact text of many
 // refusals. See docs/reference/email.md, "Wording of refusals".
 var words = refusal.Words{
 	Args: map[refusal.Field]string{

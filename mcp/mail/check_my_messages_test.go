@@ -12,7 +12,7 @@ import (
 )
 
 // TestStopWhileMarked checks that a waiting call still returns its messages if the server stops while the call is
-// marking them.
+// marking them as read.
 func TestStopWhileMarked(t *testing.T) {
 	t.Parallel()
 	stopping, marked, goOn := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -62,7 +62,7 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // answered too early, so the marked messages are lost
+	case got := <-answered: // returned early, so the answer lacks the messages that are being marked
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}

@@ -1,8 +1,8 @@
 // Package mail implements the *mail* toolset. It contains 13 tools, resources, prompts, completions and subscriptions.
 //
 // It defines the names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals.
-// It contains no rules: a handler decodes the arguments, calls one verb of maildir and converts the result. See
-// docs/reference/tools.md.
+// It contains no rules: a handler decodes the arguments, calls one operation of package maildir and converts the
+// result. See docs/reference/tools.md.
 //
 // Package tool documents the guarantees that every toolset makes about its answers. This toolset also guarantees that:
 //
@@ -46,7 +46,7 @@ type Toolset struct {
 	projects map[string]bool // slugs of projects for which Run has seen a change
 
 	starting sync.Mutex // guards from
-	from     int64      // the position that start returns; negative if it is not known yet
+	from     int64      // the feed position that start returns; negative until it is known
 }
 
 // New returns the toolset. Run does its background work.
@@ -103,8 +103,8 @@ func (t *Toolset) project(ctx context.Context, key string) (p *maildir.Project, 
 
 // projectOf is like project, but for a call by an agent. It also corrects the spelling of the agent's name. If the
 // project does not have this agent, but exactly one other project does, projectOf returns that other project and a note
-// about it. This is allowed, because every caller of this toolset is the store's owner or, over HTTP, a caller whose OS
-// user is unknown.
+// about it. Every caller may use that project, because a caller of this toolset is the store's owner or, over HTTP, a
+// caller whose OS user is unknown.
 func (t *Toolset) projectOf(ctx context.Context, key string, agent *string) (p *maildir.Project, note string, err error) {
 	p, note, err = t.project(ctx, key)
 	if err != nil {

@@ -92,7 +92,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the kind of resource: inbox, message and so on
-	kind    format.Kind // the kind of file that name identifies (see refKinds), for Store.ProjectOf
+	kind    format.Kind // the kind of file that name identifies, for Store.ProjectOf: see refKinds
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery
@@ -122,8 +122,8 @@ var refParams = map[string]string{
 // subscriptions.
 const maxURI = 4096
 
-// parseRef parses a resource URI. It accepts every URI that matches a template (RFC 6570). In project, it also accepts
-// slashes that are not escaped, because people write them that way. A '+' is a plus sign, not a space.
+// parseRef parses a resource URI. It accepts every URI that matches a template (RFC 6570). In the project parameter, it
+// also accepts unescaped slashes, because people write them. A '+' is a plus sign, not a space.
 func parseRef(uri string) (ref, error) {
 	rest, ok := strings.CutPrefix(uri, "resource://")
 	path, query, _ := strings.Cut(rest, "?")

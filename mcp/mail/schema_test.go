@@ -90,7 +90,7 @@ func TestWalkthroughCalls(t *testing.T) {
 	}
 }
 
-// TestShapes checks that empty and full answers match the output schemas.
+// TestShapes checks that both empty and populated answers match the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
@@ -241,7 +241,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// shapeInboxOf returns the answer for a page that does not belong to any project.
+// shapeInboxOf returns the answer for a page of an inbox, with zero values instead of the messages and the project.
 func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
 	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

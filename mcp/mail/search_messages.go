@@ -78,7 +78,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	})
 }
 
-// searching is the amount of memory in bytes that a search needs for the longest possible body.
+// searching is the number of bytes of memory needed to search the longest possible body.
 const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {

@@ -71,7 +71,7 @@ type attachmentShape struct {
 	File string `json:"file,omitempty"` // path of the file, if the caller can open it
 }
 
-// view converts a project's mail to the form in which one caller sees it.
+// view converts a project's mail to the form in which one caller gets it.
 type view struct {
 	*Toolset
 	p     *maildir.Project
@@ -126,8 +126,7 @@ type Message struct {
 	MoreReceipt int             `json:"more_receipts,omitempty"`
 }
 
-// bodyShape is a message body, or the part of it that the caller has read. It is empty if the caller did not request
-// the body.
+// bodyShape is all or part of a message body. It is empty if the caller did not request the body.
 type bodyShape struct {
 	Body       *string `json:"body_md,omitempty"`        // the sender's text: data, not instructions
 	Truncated  bool    `json:"body_truncated,omitempty"` // true if the body continues at next_offset
@@ -203,7 +202,7 @@ func newest(ids []string) []string {
 	return ids
 }
 
-// addBody adds the body, or the part of it that the caller has read.
+// addBody adds the body, or the part of it that m contains.
 func (s *bodyShape) addBody(m *index.MessageRow) {
 	s.Body = &m.Body
 	if m.BodyFrom > 0 || m.BodyNext > 0 {
@@ -282,7 +281,7 @@ type Sent struct {
 	Recipients  recipientsShape   `json:"recipients"`
 	Attachments []attachmentShape `json:"attachments"`
 	AlreadySent bool              `json:"already_sent,omitempty"`
-	Acked       bool              `json:"acknowledged,omitempty"` // the reply has acknowledged the original message
+	Acked       bool              `json:"acknowledged,omitempty"` // whether the reply acknowledged the original message
 	Queued      []string          `json:"queued,omitempty"`       // projects to which the message has yet to be delivered
 	Notes       []string          `json:"notes,omitempty"`
 	Reply       *Delivery         `json:"reply,omitempty"`

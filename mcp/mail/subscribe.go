@@ -134,8 +134,8 @@ func (t *Toolset) sweep() {
 	}
 }
 
-// Run notifies subscribers of every change, including their own, until ctx is done. Then it waits for the notifications
-// in progress and returns nil.
+// Run notifies subscribers of every change, including their own changes, until ctx is done. Then it waits for the
+// notifications in progress and returns nil.
 func (t *Toolset) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -157,9 +157,9 @@ func (t *Toolset) Run(ctx context.Context) error {
 	return nil
 }
 
-// start returns the position in the feed after which subscribers are notified of changes. The first call determines the
-// position. It is made by Run or for the first subscriber. A client that subscribes before Run begins therefore does
-// not miss any changes.
+// start returns the position in the feed after which subscribers are notified of changes. The first call, by Run or by
+// the first subscription, determines the position. A client that subscribes before Run begins therefore does not miss
+// any changes.
 func (t *Toolset) start(ctx context.Context) (int64, error) {
 	t.starting.Lock()
 	defer t.starting.Unlock()

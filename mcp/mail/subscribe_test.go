@@ -193,8 +193,8 @@ func TestSubscribeToProjectBeingMade(t *testing.T) {
 	hears(t, told, uri)
 }
 
-// TestSubscribeToRemovedProject checks that a subscriber is notified when the folder of its resource's project is
-// removed. It must also be notified about mail in the next project that is created in that folder.
+// TestSubscribeToRemovedProject checks that a subscriber is notified when the project's folder in the store is removed,
+// and about mail in a later project with the same key.
 func TestSubscribeToRemovedProject(t *testing.T) {
 	t.Parallel()
 	ts, p := newProject(t, "/p")

@@ -45,7 +45,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the amount of memory in bytes that is needed to parse the longest possible body.
+// parsing is the number of bytes of memory needed to parse the longest possible body.
 const parsing = 16 << 20
 
 // maxParticipants is the maximum number of participants in an answer. Any other participants appear among the

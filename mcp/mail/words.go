@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// words contains the wording of the tools' refusals.
+// words defines the wording of the tools' refusals.
 var words = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project:     "project_key",
@@ -64,7 +64,7 @@ func say(note *maildir.Error) string {
 	return words.Say(note)
 }
 
-// resourceWords contains the wording of the resources' refusals. The arguments of a resource are parts of its URI.
+// resourceWords defines the wording of the resources' refusals. The arguments of a resource are parts of its URI.
 var resourceWords = refusal.Words{
 	Args: map[refusal.Field]string{
 		refusal.Project: "project",

@@ -135,8 +135,9 @@ func TestGone(t *testing.T) {
 }
 
 // TestReused checks that Of does not confuse two connections from the same port. The first client resets its
-// connection, and the second client's connection is waiting to be accepted. The clients use an address whose ports no
-// other program uses. The test does not run in parallel with TestOther, for the same reason as TestGone.
+// connection, and the second client's connection is waiting to be accepted. The clients use a loopback address that no
+// other program uses, so their port is free. The test does not run in parallel with TestOther, for the same reason as
+// TestGone.
 func TestReused(t *testing.T) {
 	l := listen(t, "127.0.0.1:0")
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 77)}, Control: func(_, _ string, c syscall.RawConn) (err error) {

@@ -18,7 +18,8 @@ import (
 //
 // A client may reset a connection before it is accepted. The server can still read what the client has sent, but
 // another user can now take over the client's port, and establish a connection between the same two addresses. Of
-// therefore also looks up this end, which has an inode only once the connection has been accepted.
+// therefore also looks up the server's end of the connection. The end of the new connection has no inode before the
+// connection is accepted, so Of returns an error.
 func Of(c net.Conn) (uid int, err error) {
 	client, err := addrPort(c.RemoteAddr())
 	if err != nil {

@@ -70,7 +70,7 @@ func (t *Toolset) meet(ctx context.Context, others ...string) (p *maildir.Projec
 func (t *Toolset) Plain(structured []byte) []byte {
 	var m mailShape
 	if err := json.Unmarshal(structured, &m); err != nil {
-		panic(err) // impossible: one of the tools produced the JSON
+		panic(err) // cannot happen: one of the tools produced the JSON
 	}
 	switch {
 	case m.Empty:

@@ -52,9 +52,9 @@ func (t *Toolset) sendToAgent() tool.Tool {
 // maxKey is the maximum length in bytes of a msg_id in a call. A msg_id in a file may be longer.
 const maxKey = 256
 
-// shownID returns the id that postal shows for a message. This is the sender's msg_id if there is one, and otherwise
-// the server's own id. For mail from another domain, it is also the server's own id, because the server itself has set
-// the key. See docs/reference/tools.md, "Sending".
+// shownID returns the id that postal shows for a message. This is the sender's msg_id (m.Key) if there is one with at
+// most maxKey bytes, and otherwise the server's own id. For mail from another domain, it is always the server's own id,
+// because the server itself has set m.Key. See docs/reference/tools.md, "Sending".
 func shownID(m *format.Message) string {
 	if m.Key != "" && len(m.Key) <= maxKey && m.Door != format.DoorGateway {
 		return m.Key

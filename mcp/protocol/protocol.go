@@ -62,7 +62,7 @@ func Failure(id json.RawMessage, code int, text string) []byte {
 		"error":   map[string]any{"code": code, "message": text},
 	})
 	if err != nil {
-		panic(err) // impossible: the id has already been parsed
+		panic(err) // cannot happen: the id has already been parsed
 	}
 	return bytes.TrimSpace(b.Bytes())
 }

@@ -24,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxGuestConns is the maximum number of open connections per user, except for the server's own user. The listener
-// closes further connections immediately.
+// MaxGuestConns is the maximum number of open connections per user, except for the server's own user and root. The
+// listener closes further connections immediately.
 const MaxGuestConns = 64
 
 // Config specifies where to listen and who may connect.
@@ -50,7 +50,7 @@ type Listener struct {
 	mu    sync.Mutex
 	conns map[int]int // number of open connections, by uid
 	open  int
-	since time.Time // when the last connection ended, or AwaitIdle began
+	since time.Time // when the last connection ended or AwaitIdle began, whichever was later
 	shut  bool      // AwaitIdle has returned nil
 }
 
@@ -120,7 +120,7 @@ func (l *Listener) listen(ctx context.Context) error {
 		return fmt.Errorf("cannot create the socket %s: %w. If the file system is full, free some space. If it does "+
 			"not support sockets, choose a path on another file system", l.cfg.Path, plain(err))
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln has only the shortened path; withdraw removes the socket
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // ln knows only the shortened path; withdraw removes the socket
 	mode := fs.FileMode(0o600)
 	if l.cfg.Open {
 		mode = 0o666
@@ -139,7 +139,7 @@ func (l *Listener) listen(ctx context.Context) error {
 
 // Renew recreates the socket if it has been removed or replaced, and logs this. Existing connections stay open, and
 // Accept returns connections to the new socket. If the listener is closed, Renew does nothing. Renew returns the same
-// errors as Listen. In that case, the listener and other programs' files are unchanged.
+// errors as Listen. If it fails, the listener and other programs' files are unchanged.
 func (l *Listener) Renew(ctx context.Context) error {
 	l.place.Lock()
 	defer l.place.Unlock()
@@ -176,7 +176,7 @@ func clear(ctx context.Context, path string) error {
 	case err == nil:
 		c.Close()
 		return fmt.Errorf("another server is listening on the socket %s: stop that server, or choose another path", path)
-	// The cause may be a timeout, a lack of descriptors or a full queue.
+	// For example, the call timed out, too many files are open, or the listen queue is full.
 	case !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("cannot check whether another server is listening on the socket %s: %w", path, plain(err))
 	}
@@ -281,8 +281,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// AwaitIdle waits until, for the duration d, no client has been connected and the server has not been busy. It then
-// returns nil, and from then on Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The
+// AwaitIdle waits until no client has been connected for the duration d and the server is not busy. It then returns
+// nil, and from then on Accept closes new connections. If ctx is done first, AwaitIdle returns ctx's error. The
 // duration begins no earlier than the call, because clients that connected before the call may still be waiting for
 // Accept.
 func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
@@ -302,8 +302,8 @@ func (l *Listener) AwaitIdle(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// rest returns how much longer the listener must stay idle before it has been idle for d. If the result is 0 or less,
-// Accept closes all later connections.
+// rest returns how long AwaitIdle must wait before it calls rest again. If the result is 0 or less, the listener is
+// idle, and Accept closes all later connections.
 func (l *Listener) rest(d time.Duration) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -3,11 +3,11 @@
 // on unchanged.
 //
 //   - It supports both protocol eras and recognizes the era from the message. The server keeps no session. Each request
-//     is one POST, with the revision that the message specifies (2026-07-28 and later) or that was agreed on in
-//     initialize. For a client of the older era, the bridge keeps subscriptions of the newer era.
+//     is one POST, with the revision that the message specifies (2026-07-28 and later) or that was negotiated in
+//     initialize. For a client of the older era, the bridge opens subscriptions of the newer era.
 //   - Piped input is handled in order. The bridge handles the next line once the previous one has been answered, or
-//     after two seconds. Calls that request to wait for mail (wait_seconds, wait_reply_seconds) run in parallel, and
-//     the bridge does not wait for their answers.
+//     after two seconds. Calls that wait for mail (wait_seconds, wait_reply_seconds) run in parallel, and the bridge
+//     does not wait for their answers.
 //   - When the server exits, the bridge finds or starts the next one, repeats the client's subscriptions, and notifies
 //     subscribers that their resources may have changed. It repeats a request in progress if the request had not
 //     reached the server, or if it only reads. It answers any other request with an error that explains the

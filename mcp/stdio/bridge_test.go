@@ -21,8 +21,9 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestAnsweredAtTheEnd checks that a subscription that a server accepts while it is stopping also works on the next
-// server. It must work even if the bridge connects to the next server before the answer arrives.
+// TestAnsweredAtTheEnd checks that a client can subscribe even if a server answers initialize or resources/subscribe
+// only while it is stopping, after the bridge has connected to the next server. The subscription must work on the next
+// server.
 func TestAnsweredAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"initialize", "resources/subscribe"} {
@@ -61,7 +62,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens checks that a client is notified about every change made after its subscription has been answered.
+// TestStreamOpens checks that a client is notified about every change after the answer to its subscription.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -114,7 +114,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	return nil
 }
 
-// begin stores the revision that the server and an older-era client agreed on, which is in the answer to initialize.
+// begin stores the revision in the server's answer to initialize.
 func (b *bridge) begin(answer []byte) {
 	var a struct {
 		Result struct {
@@ -182,7 +182,7 @@ func listenTo(uri string) *message {
 		string(tool.Encode(uri)) + `]},"_meta":` + meta + `}}`
 	m, _, err := parse([]byte(raw))
 	if err != nil {
-		panic(err) // impossible: the text above is valid
+		panic(err) // cannot happen: the text above is valid
 	}
 	return m
 }

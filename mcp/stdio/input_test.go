@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestEOF checks that requests that are in progress when the input ends are still answered. After the end, a client's
+// TestEOF checks that requests that are in progress when the input ends are still answered. From then on, a client's
 // calls must neither wait for mail nor receive any. Piped calls must still wait.
 func TestEOF(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ type envelope struct {
 	Params json.RawMessage `json:"params"`
 	Result json.RawMessage `json:"result"`
 	Error  json.RawMessage `json:"error"`
-	Tool   json.RawMessage `json:"tool"` // set in a call that has no envelope
+	Tool   json.RawMessage `json:"tool"` // the tool to call, in a call without an envelope
 }
 
 // isEmpty reports whether the envelope has none of the fields of a message.
@@ -61,7 +61,7 @@ type subject struct {
 	Resources bool     `json:"resourcesListChanged"`
 }
 
-// any reports whether the subscription covers anything. If it covers nothing, the server answers it immediately.
+// any reports whether the subscription covers anything. The server answers a subscription to nothing immediately.
 func (s subject) any() bool { return len(s.URIs) > 0 || s.Tools || s.Prompts || s.Resources }
 
 // params returns the params of a message. It ignores errors, because the server reports them.
@@ -123,8 +123,8 @@ func parse(text []byte) (m *message, code int, err error) {
 	return m, 0, nil
 }
 
-// asks reports whether the message is a request or a batch. As in a bare POST, a message without an id also counts as a
-// request. The exception is a notification.
+// asks reports whether the message is a batch or a request. As in a bare POST, a request does not need an id: every
+// message with a method is a request, except a notification.
 func (m *message) asks() bool {
 	return m.batch || m.method != "" && !strings.HasPrefix(m.method, "notifications/")
 }

@@ -11,15 +11,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// args contains the arguments of one call. The raw field contains the arguments as they were passed. The in field lists
-// the arguments that the tool declares. The err field joins all errors found so far.
+// args contains the arguments of one call.
 //
 // Models may write a string instead of a list, a list as a JSON string, "true" instead of true, "20" instead of 20, or
 // "" for an argument that they want to omit. The into method accepts such a value if its meaning is unambiguous.
 type args struct {
-	raw map[string]json.RawMessage
-	in  []Arg
-	err error
+	raw map[string]json.RawMessage // the arguments that the call passes
+	in  []Arg                      // the arguments that the tool declares
+	err error                      // all errors found so far, joined
 }
 
 // decode checks that the tool declares all passed arguments, that no argument is passed twice, and that no required
@@ -78,7 +77,7 @@ func repeatedKey(data []byte) (key string, ok bool) {
 			}
 			atKey = false
 			if err := json.Unmarshal(data[start:i+1], &key); err != nil {
-				panic(err) // impossible: data is valid JSON
+				panic(err) // cannot happen: data is valid JSON
 			}
 			if seen[key] {
 				return key, true

@@ -43,9 +43,8 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir returns the folder in which the caller works. This is the call's project or the caller's Project, whichever
-// is the first absolute path. If neither is an absolute path, it is WorkTree. If the folder is unknown, WorkDir returns
-// "".
+// WorkDir returns the folder in which the caller works. This is the call's project if it is an absolute path, otherwise
+// the caller's Project if it is an absolute path, otherwise its WorkTree, which may be "".
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {

@@ -33,7 +33,7 @@ func Refused(kind error, format string, a ...any) error {
 }
 
 // Explain converts an error to text for the caller, using the toolset's wording. If the error is a fault, Explain logs
-// it and gives the caller only InternalText. The argument what names the operation in the log.
+// it and gives the caller only InternalText. In the log, what names the operation.
 func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }

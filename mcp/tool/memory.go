@@ -77,7 +77,7 @@ func (h *Hold) Reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// drop releases all of h's memory if it is less than the given number of bytes, and reports whether it did so. If
+// drop releases all of h's memory if h holds less than the given number of bytes, and reports whether it did so. If
 // requests kept memory while they waited for more, they could block one another.
 func (h *Hold) drop(bytes int64) bool {
 	h.mu.Lock()

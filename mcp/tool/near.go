@@ -61,8 +61,8 @@ func (a *args) meant(given string) (near []string) {
 // argument without it. For example, "reply_to" is a message, not a recipient.
 var telling = []string{"reply", "thread", "program", "model"}
 
-// likeness compares an unknown name with the name of an argument, and returns the share of their words that also occur
-// in the other name, from 0 to 1. Words in the same group of alike are treated as equal. However, if only one of the
+// likeness compares an unknown name with the name of an argument. It returns the fraction of the words in both names
+// that also occur in the other name. Words in the same group of alike are treated as equal. However, if only one of the
 // names contains the word id or byte, words must match exactly, because "message" does not mean message_id.
 func likeness(given, name []string) float64 {
 	only := func(word string) bool { return slices.Contains(given, word) && !slices.Contains(name, word) }

@@ -17,7 +17,7 @@ import (
 // mcporter would not show any fields to the model.
 func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
-// stamps declares that times are strings in a schema.
+// stamps contains the schema for times, which are strings.
 var stamps = map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[format.Stamp](): {Type: "string"}}
 
 func inferred(answer any) *jsonschema.Schema {

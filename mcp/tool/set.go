@@ -1,5 +1,5 @@
 // Package tool is the basis of every toolset. It defines how tools are declared (schema, hints), how their arguments
-// are read, which form answers and refusals have, and how the caller is identified. It contains neither tools nor rules
+// are read, what form answers and refusals take, and how the caller is identified. It contains neither tools nor rules
 // about mail.
 //
 // A toolset package lists its tools and returns a Set of them:

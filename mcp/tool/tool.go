@@ -21,8 +21,8 @@ type Tool struct {
 	In    []Arg // see Of
 	// Out is a value of the struct type of the tool's answers. The output schema is inferred from it: see OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one verb of the domain and converts the result to the tool's answer. It returns
-	// a value of the same type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
+	// Run decodes the arguments, calls one operation of package maildir and converts the result to the tool's answer.
+	// It returns a value of the same type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 

@@ -18,7 +18,7 @@ type admissionKey struct{}
 
 // Admission says whether a call may wait for mail, and for how long.
 type Admission struct {
-	// Admit starts to count the call as waiting. If Admit returns an error, the call must be refused with that error.
+	// Admit counts the call as waiting. If Admit returns an error, the call must be refused with that error.
 	Admit func() error
 	Long  bool // the call asked for progress notifications
 }

@@ -44,8 +44,8 @@ func (n *Waker) knock(ctx context.Context, by By, p *maildir.Project, s *maildir
 // findPane finds a seat's pane: the pane in which its session runs, or from which its agent called. If an agent has no
 // session and no such pane, findPane searches the given tmux session for a window with the agent's name
 // (format.NameOfWindow). There must be only one such window, and its program must be working in the project's code
-// base. findPane ignores panes in which a user is scrolling or that share their input. If there is no suitable pane,
-// the error says why.
+// base. If the pane is in copy mode, or its input is disabled or synchronized with other panes, findPane returns
+// errNotQuiet. If there is no suitable pane, the error says why.
 func findPane(ctx context.Context, session string, p *maildir.Project, of *maildir.IdleSeat) (s tmux.Session, pane string, err error) {
 	err = errors.New("it has not called the server from a tmux window")
 	if its := of.Pane; its.Tmux != "" {
@@ -63,7 +63,8 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("its window is in copy mode, or the window's input is disabled or synchronized")
 
-// look finds the pane in a tmux session for which the function its returns true. There must be exactly one such pane.
+// look returns the pane in a tmux session for which its returns true. It returns an error if there is not exactly one
+// such pane, or if that pane is not Quiet.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err

@@ -136,7 +136,7 @@ func (n *Waker) Watch(ctx context.Context, by By, told func(Outcome)) error {
 		look, err = n.everybody(ctx)
 	}
 	for err == nil {
-		turn := n.cfg.Store.TurnEnded() // taken before the pass, so that no end of a turn is missed
+		turn := n.cfg.Store.TurnEnded() // obtained before the pass, so that no turn's end is missed
 		if err = n.pass(ctx, by, look, told); err == nil {
 			mark, err = n.wait(ctx, mark, look, turn)
 		}

@@ -24,7 +24,7 @@ import (
 // user is the user and group id of the only user in the image. Other images without a shell use the same id.
 const user = 65532
 
-// lacks is the description of the image, including its limitations.
+// lacks is the description of the image. It says what the image cannot do.
 const lacks = about + ". This image contains no Git, so it has no `mailtree sync` and no `mailtree guard`."
 
 // image writes the container image for both processors as an archive in the OCI layout. The image contains only the

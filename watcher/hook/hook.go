@@ -106,8 +106,8 @@ func (r *Runner) Run(ctx context.Context) {
 func (r *Runner) Idle() bool { return r.queue.idle() && r.adopted.Load() == 0 }
 
 // resume determines the position from which to follow the feed. Normally, this is the position at which the last Run
-// ended. If the index is new or no mark was saved, resume queues the missed firings. Run then follows the feed from the
-// time when the first hook was created.
+// ended. If no position was saved, or the feed no longer contains the changes that follow it, resume queues the missed
+// firings. Run then follows the feed from the position that Store.HooksFrom returns.
 func (r *Runner) resume(ctx context.Context) {
 	r.insist(ctx, "cannot resume hooks", func() error {
 		if err := r.cfg.Store.SettleHooks(ctx); err != nil {
@@ -208,7 +208,7 @@ func (r *Runner) work(ctx context.Context) {
 			return
 		}
 		run, decided := r.beginFiring(ctx, f)
-		if decided { // otherwise, the saved mark stays before the firing, and the next server decides
+		if decided { // otherwise, the saved mark stays before the firing, so the next server decides
 			r.queue.begun()
 		}
 		if run != nil {

@@ -25,8 +25,8 @@ type Screen struct {
 }
 
 // A prompt begins with a marker and may be inside a box. If Gemini CLI runs without asking for approval, its marker is
-// a star. Claude Code writes a no-break space (a0) after the marker. A dialog is a list in which the selected line
-// begins with the marker and a number. While a client is working, it shows a hint near its prompt that says how to
+// an asterisk. Claude Code writes a no-break space (U+00A0) after the marker. A dialog is a list in which the selected
+// line begins with the marker and a number. While a client is working, it shows a hint near its prompt that says how to
 // interrupt it.
 var (
 	prompt  = lazy.Regexp(`^[\s│┃|]*([›❯>*])(?:[\s\x{a0}]|$)`)
@@ -35,11 +35,11 @@ var (
 	shell   = lazy.Regexp(`[$#%>❯›]\s*$`)
 )
 
-// near is the number of lines above the prompt in which ReadScreen looks for the hint that the client is working.
+// near is the number of lines above the prompt that ReadScreen searches for the hint that the client is working.
 const near = 8
 
-// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). The parameter cursor is the
-// line number of the cursor, starting at 0. If the screen shows no known prompt, ReadScreen uses the cursor's line.
+// ReadScreen interprets a screen that tmux captured with its attributes (capture-pane -e). cursor is the zero-based
+// number of the line with the cursor. If the screen shows no known prompt, ReadScreen interprets that line.
 func ReadScreen(captured string, cursor int) Screen {
 	lines := parseLines(captured)
 	at, asks := -1, false // at is the index of the last line with a marker; earlier output may contain markers too
@@ -100,9 +100,8 @@ func (l line) text() string {
 	return b.String()
 }
 
-// typed returns the text in a prompt without the placeholder. Placeholder text is dim, but if the cursor is on its
-// first character, that character is not. A cursor on a space at the beginning means that the rest of the line is a
-// placeholder.
+// typed returns the text in a prompt without the placeholder. Placeholder text is dim, except for the character under
+// the cursor. If the cursor is on a leading space, the rest of the line is a placeholder.
 func (l line) typed() string {
 	var b strings.Builder
 	for i, c := range l {
@@ -144,7 +143,7 @@ func parseLines(captured string) []line {
 	return lines
 }
 
-// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips the parameters of colors.
+// setAttributes applies an SGR sequence (ECMA-48, 8.3.117). It skips color parameters.
 func (c *cell) setAttributes(params string) {
 	all := strings.Split(params, ";")
 	for i := 0; i < len(all); i++ {

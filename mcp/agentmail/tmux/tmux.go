@@ -24,7 +24,7 @@ const (
 // Session identifies a session of a tmux server. Parse gets it from the variable TMUX.
 type Session struct {
 	socket string
-	pid    string // pid of the server; a later server on the same socket reuses the ids for other panes
+	pid    string // pid of the server; a later server on the same socket assigns the same ids to other panes
 	id     string
 }
 
@@ -48,8 +48,8 @@ type Pane struct {
 	ID     string // the pane's id, as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
-	// Quiet says whether keystrokes reach this pane's program and no other: the program is running, the pane is not in
-	// a mode, its input is on, and it is not synchronized with other panes.
+	// Quiet reports whether keystrokes reach this pane's program and no other: the program is running, the pane is not
+	// in a mode, its input is on, and it is not synchronized with other panes.
 	Quiet bool
 	Dir   string // working directory of the pane's program; empty if tmux does not know it
 }

@@ -103,8 +103,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	return fmt.Errorf("%w: pressing Enter did not submit the notice, which is still in the prompt", ErrBusy)
 }
 
-// watch reads the screen repeatedly until wanted returns true or the duration most has elapsed. It returns the last
-// screen.
+// watch reads the screen repeatedly until wanted returns true or most has elapsed. It returns the last screen.
 func (s Session) watch(ctx context.Context, pane string, most time.Duration, wanted func(Screen) bool) (Screen, error) {
 	for end := time.Now().Add(most); ; time.Sleep(lookTime) {
 		screen, err := s.screen(ctx, pane)

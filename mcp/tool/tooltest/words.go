@@ -10,8 +10,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// Words checks the wording of a toolset: no phrase may be missing, every key in braces must have a meaning, and every
-// argument in the wording must be an argument of one of the tools.
+// Words checks the wording of a toolset: no phrase may be missing, no placeholder in braces may remain in a refusal,
+// and every argument in the wording must be an argument of one of the tools.
 func Words(t *testing.T, w *refusal.Words, tools ...tool.Tool) {
 	t.Helper()
 	for _, open := range w.Missing() {
@@ -43,7 +43,7 @@ func takes(tl tool.Tool, arg string) bool {
 	return slices.ContainsFunc(tl.In, func(p tool.Arg) bool { return p.Name == arg })
 }
 
-// Refusal returns a refusal with a value for each kind of fact.
+// Refusal returns a refusal with all fields set except Kind.
 func Refusal(what refusal.What, field refusal.Field) *refusal.Error {
 	return &refusal.Error{
 		What:   what,
