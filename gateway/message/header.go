@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the ids in the first field with the given name. If there are more than most, it returns only the last
-// ones. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
+// ids returns the ids in the first field with the given name. The argument most limits their number; the last ones are
+// kept. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
 // Message-ID, every word is treated as an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)

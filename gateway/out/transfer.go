@@ -49,8 +49,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connect sets up an SMTP connection and sends EHLO with the given name. If config is not nil and the server offers
-// TLS, connect starts TLS. If must is true, connect returns an error if the server does not offer TLS. It closes the
-// connection stopTime after ctx is done, so that the reply to a complete message can still arrive.
+// TLS, connect starts TLS. If must is true but the server does not offer TLS, connect returns an error. The connection
+// is closed stopTime after ctx is done, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)

@@ -42,7 +42,7 @@ var ErrNoRoom = errors.New("not enough memory or disk space for the message")
 // Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {
 	dir    string
-	free   func(dir string) (int64, error) // bytes that users other than root can still write
+	free   func(dir string) (int64, error) // see diskFree
 	parses chan struct{}
 
 	buffers budget       // memory for messages that are being received
