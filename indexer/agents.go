@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns that describe an agent. Its last activity is the latest of its inception, sent messages,
-// marks and claims.
+// agentColumns are the columns that describe an agent. An agent's last activity is the latest of its inception, its
+// newest sent message, its newest read and ack marks, and its newest claim.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 

@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger number, sends
-// would wait for more than a few tenths of a second. With a smaller number, the commits would be too expensive.
+// chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger chunk, a send could
+// wait for more than a few tenths of a second. With a smaller chunk, the commits would be too expensive.
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between chunks.

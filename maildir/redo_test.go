@@ -41,8 +41,8 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading checks that a reading is undone only if the caller specifies the message, and that it is not listed
-// as an undoable operation.
+// TestUndoReading checks that marking a message as read or unread is undone only if the caller specifies the message,
+// and is not listed as an undoable operation.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -263,8 +263,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing checks that operations that were redone can be undone again, the last redo first, and that the
-// files are then the same as before the redo.
+// TestUndoRedoing checks that redone operations can be undone again, the last redo first, and that the files are then
+// the same as before the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -69,7 +69,8 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// CountMatches counts the messages that a search finds, up to the limit most. It returns any error from Search.
+// CountMatches returns the number of messages that a search finds, or most if there are more. It returns any error from
+// Search.
 func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (int, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -119,8 +120,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut is true if
-// the search ended early because it took too long, and none is true if it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut reports
+// whether the search ended early because it took too long, and the argument none reports whether it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}

@@ -44,7 +44,7 @@ var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // selects the newest operation on this message (may be shortened); if empty, the newest that is not a reading
+	ID   string // message id (may be shortened): its newest operation; if empty, the newest that is not a reading
 	Verb string // selects the newest operation with this verb; empty means any verb
 
 	// ByAgent is true if the request comes from an agent's session. An agent's session may not undo or redo the start
@@ -343,7 +343,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 }
 
 // performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
-// the copies in other projects. It stores in of.Queued the projects in which this is still pending.
+// the copies in other projects. It sets of.Queued to the projects in which this is still pending.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -518,8 +518,8 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, cha
 	return err
 }
 
-// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all
-// kinds. If a file has changed since the operation, it returns the refusal changed, which is an ErrConflict.
+// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all kinds.
+// If a file has changed since the operation, it returns ErrConflict with the text of changed.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {
