@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies one of the
-// files in written at the same time, the watcher reports that file, and another Ingest follows.
+// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies a file in the
+// map written at the same time, the watcher reports that file, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {

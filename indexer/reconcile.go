@@ -67,9 +67,9 @@ type met struct {
 // walkAhead is how many chunks a walk may be ahead of the comparison. That many chunks contain about 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The
-// result untimed lists the marks without content. A goroutine walks the tree while differing reads the rows. differing
-// keeps hashes of the rows' paths instead of the paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The second
+// list contains the marks without content. A goroutine walks the tree while differing reads the rows. differing keeps
+// hashes of the rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()

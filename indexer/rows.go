@@ -72,7 +72,7 @@ func (w *writer) script(text string) error {
 	return err
 }
 
-// each calls row for every row of a query.
+// each runs a query, and calls the function row with a scanner for each of the rows.
 func (w *writer) each(text string, args []any, row func(scan scanner) error) error {
 	s, err := w.stmt(text)
 	if err != nil {

@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If e contains slow prefixes, patiently cancels the search after x.patience. The result cut
-// reports whether it was canceled.
+// patiently runs a search. If e contains slow prefixes, patiently cancels the search after x.patience. It reports
+// whether it canceled the search.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {

@@ -134,9 +134,9 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. Readings
-// are not considered newer operations. Undos after the newer operation can be redone, and each redo must report what
-// the next redo would do.
+// TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. An
+// operation that only marks a message as read or unread does not count as newer. Undos after the newer operation can be
+// redone, and each redo must report what the next redo would do.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -188,8 +188,9 @@ func TestRedoEnds(t *testing.T) {
 	refused("newer work on the message that is named", maildir.Undoing{ID: got.ID})
 }
 
-// TestSteps checks that one undo undoes every operation of a step, including readings, and that one redo redoes them
-// all. If the caller specifies a message, only the operation on that message must be undone.
+// TestSteps checks that one undo undoes every operation of a step, including those that only mark a message as read,
+// and that one redo redoes them all. If the caller specifies a message, only the operation on that message must be
+// undone.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

@@ -199,7 +199,7 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 // nameAgents replaces each name in a filter with the exact spelling of the agent's name. No two agents' names differ
 // only in case. For an agent of another project, nameAgents uses the form of the address that the project's files
 // contain. If this project has no agent with the name and exactly one other project has one, the name refers to that
-// agent. The result unknown is the error about an unknown name, or nil if all names are known.
+// agent. The returned error is about an unknown name; it is nil if all names are known.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

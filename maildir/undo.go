@@ -38,8 +38,8 @@ var undoable = map[string][]format.Kind{
 // texts lists the kinds of files that contain the text of a message.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings lists the operations that only record whether an agent has read a message. Undo selects such an operation
-// only if the caller specifies the message's id.
+// readings lists the verbs of readings, which are operations that only record whether an agent has read a message. Undo
+// selects a reading only if the caller specifies the message's id.
 var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
@@ -90,9 +90,9 @@ type Undone struct {
 // itself an operation; it restores only the files that the undone operation changed. A sent message is removed for
 // everyone, and agents that have read it get a notice.
 //
-// Without an id, Undo selects the newest operation that is not a reading. This may also be an operation on claims:
-// claimed paths are released, and released paths are claimed again. Undo then undoes every operation of the same step
-// (format.InStep), including readings.
+// Without an id, Undo selects the newest operation that does more than mark messages as read or unread. This may also
+// be an operation on claims: claimed paths are released, and released paths are claimed again. Undo then undoes every
+// operation of the same step (format.InStep), including those that only mark messages as read or unread.
 //
 // Undo returns ErrNotFound if there is no such operation or message, and ErrInvalid if an agent's session may not undo
 // the operation. It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the
@@ -106,8 +106,9 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step. It returns the first operation and lists the others in its Also field.
-// The operations performed by do form a new step. If do fails, the operations that it has already performed are kept.
+// doStep calls the function do for each operation of a step. It returns the first operation and lists the others in its
+// Also field. The operations performed by do form a new step. If do fails, the operations that it has already performed
+// are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())

@@ -202,9 +202,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, prepends the bytes in above, and calls use with the result. While Parses other
-// messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load waits, Load returns
-// ctx's cancellation cause. It also returns any disk error.
+// Load reads the message into memory, with the bytes of above in front, and passes the result to the function use.
+// While Parses other messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load
+// waits, Load returns ctx's cancellation cause. It also returns any disk error.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {
