@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group returns an expression that joins the expressions in the list with by the operator, and excludes everything that
-// an expression in the list without matches. An empty list with stands for all messages in the project.
+// group joins the expressions in the first list with the operator, and excludes everything that an expression in the
+// second list matches. An empty first list matches all messages in the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

@@ -31,7 +31,7 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 // still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
 // backup.Project.
 func (p *Project) still(ctx context.Context, fn func() error) error {
-	// While Still runs, the writer has to wait. Flush leaves less for Still to commit. If Flush fails, Still tries again.
+	// The writer has to wait while Still runs. Flush leaves less for Still to commit; if Flush fails, Still commits all.
 	_ = p.mail.History.Flush(ctx)
 	done := make(chan error, 1)
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
