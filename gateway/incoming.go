@@ -90,7 +90,7 @@ func full(err error) error {
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // indexes in d.To of a project's agents, in the same order
+	places := map[*maildir.Project][]int{} // for each project, the index in d.To of each of its agents
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -172,9 +172,9 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address is local to this machine, and thus belongs neither to another domain nor to
-// one of the store's domains. A reply to such an address, for example root@localhost, would not reach the sender. The
-// address of an agent in another project is also treated as local, because emails never come from such an address.
+// onThisMachine reports whether an address is local to this machine, such as root@localhost. A reply to it would not
+// reach the sender. The address of an agent in another project also counts as local, because no email comes from such
+// an address. Addresses in the store's domains are not local.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)

@@ -41,7 +41,7 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 }
 
 // Run sends mail until ctx is done. If this server is not configured to send mail, Run does nothing, even if another
-// server has queued mail. This server's settings do not say how to send that mail.
+// server has queued mail, because this server's settings do not say how to send that mail.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -296,7 +296,7 @@ func (s *items) Report(ctx context.Context, all []outgoing.Item) error {
 	switch {
 	case errors.Is(err, out.ErrTakenBack):
 		return nil
-	case errors.As(err, &refusal): // the copy was changed, so use the sender in the items
+	case errors.As(err, &refusal): // the sender's copy is unusable, so use the sender in the items
 		from, _, _ := strings.Cut(all[0].From, "@")
 		m = &format.Message{ID: all[0].Message, From: from, Subject: all[0].Message}
 	case err != nil:

@@ -162,8 +162,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestReportTwice checks that there is a second report if a recipient fails later. A report must list two groups of
-// recipients separately: those that the message may have reached, and those that it did not reach.
+// TestReportTwice checks that there is a second report if a recipient fails later. A report must list the recipients
+// that the message may have reached separately from those that it did not reach.
 func TestReportTwice(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -225,8 +225,8 @@ func TestBouncedLater(t *testing.T) {
 	}
 }
 
-// TestSaveGone checks that if a project has been moved away, none of its mail is sent, because the result could not
-// be saved.
+// TestSaveGone checks that an item cannot be saved if its project no longer exists. The queue then does not send the
+// message, because it could not save the result.
 func TestSaveGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

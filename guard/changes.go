@@ -57,8 +57,8 @@ func (g *git) staged(ctx context.Context, merging []string) ([]string, error) {
 	return paths, nil
 }
 
-// emptyTree returns the id of the empty tree. The first commit is compared with this tree. If HEAD already has a
-// commit, emptyTree returns an error.
+// emptyTree returns the id of the empty tree, with which the first commit is compared. If HEAD already has a commit,
+// emptyTree returns an error.
 func (g *git) emptyTree(ctx context.Context) (string, error) {
 	if _, err := g.run(ctx, nil, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); !exited(err, 1) {
 		return "", cmp.Or(err, errors.New("HEAD exists"))

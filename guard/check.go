@@ -36,11 +36,11 @@ const (
 // Question specifies what to check. Only Store, Env and Err are required.
 type Question struct {
 	Store   string         // absolute path
-	Scope   storedir.Scope // the scope of the store's server
+	Scope   storedir.Scope // must be the same as the server's
 	Project string         // slug or absolute path; "" means the guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
 	Fixed   bool           // the caller specified Store, so a guard installed for another store is ignored
-	ByHand  bool           // a user runs the check, not a hook; if the check fails, the status is Trouble whatever GUARD_MODE says
+	ByHand  bool           // a user, not a hook, runs the check; a failure has the status Trouble in any GUARD_MODE
 	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
 
 	Dir     string    // the folder in which git runs; "" means the working directory
@@ -50,8 +50,8 @@ type Question struct {
 	Program string    // path of mailtree to use in suggested commands; "" if mailtree is on the PATH
 	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
-	// Person returns the agent name of the user at the terminal, or "" if no user is there. If Person is nil, no user
-	// runs the check. Check calls Person only if nothing else identifies the committer.
+	// Person returns the name of the agent that belongs to the user at the terminal, or "" if no user is there. If
+	// Person is nil, no user runs the check. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
 	Words refusal.Words // the wording of refusals
@@ -70,7 +70,7 @@ type Verdict struct {
 type Blocked struct {
 	claim.Blocked        // its Paths are relative to the top of the working tree
 	File          string // the claim's file
-	Project       string // the claim's project in the form that a tool call uses
+	Project       string // the human key of the claim's project, or its slug if it has no human key
 }
 
 // Check performs the check, prints an explanation to w, and returns the verdict, which includes the exit status. If
@@ -174,7 +174,7 @@ func (c *check) lookUp(ctx context.Context, p project, changes []changed) (v Ver
 	if v.Held, v.Damaged, err = p.held(who.name, c.q.Now); err != nil || v.Held != nil {
 		return v, who, err
 	}
-	const fold = true // ignore case for now; ask Git about case only if a claim might match
+	const fold = true // ignore case at first; if a claim might match, ask Git whether case matters
 	claims, damaged, err := claim.Files(p.tree, claim.NewIntent("", paths, fold, c.q.Now).Concerns)
 	v.Damaged = append(v.Damaged, damaged...)
 	if err != nil || len(claims) == 0 {

@@ -32,9 +32,10 @@ type Edit struct {
 	Words   refusal.Words          // as in Question
 }
 
-// CheckEdit checks whether the agent may change the files. If it may not, deny says why. If it may, warn says what
-// the agent should know about the files. If no claim or hold applies, both are "". CheckEdit needs neither a server
-// nor Git. The same claims and holds apply as for a commit of the files. See docs/reference/guard.md, "Before the edit".
+// CheckEdit checks whether the agent may change the files. If it may not, deny says why. If it may, warn says what the
+// agent should know about the files. If no claim or hold applies, both are "". CheckEdit needs neither a server nor
+// Git. A commit of the files would be subject to the same claims and holds. See
+// docs/reference/guard.md, "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -158,9 +159,9 @@ func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *
 // path is not in a working tree, top is "".
 type alias struct{ path, top string }
 
-// aliases lists the paths of a file: the given path, the path with links resolved, the path in the main working tree,
-// and the path in the folder that the project's key specifies. If the file is a link, aliases also lists the paths of
-// the link's target. It returns an error only for a machine fault (tree.FaultOf).
+// aliases lists the paths by which projects may know a file: the given path, the path with links resolved, the path in
+// the main working tree, and the path in the folder that names the project. If the file is a link, aliases also lists
+// the paths of the link's target. It returns an error only for a machine fault (tree.FaultOf).
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)

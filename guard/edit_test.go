@@ -75,7 +75,7 @@ func editScene(t *testing.T) (store, top string) {
 	return store, dir
 }
 
-// session returns a value of Edit.Agent for a session that acts as the given agent.
+// session returns a function for Edit.Agent that returns the given agent.
 func session(agent string) func() (string, error) {
 	return func() (string, error) { return agent, nil }
 }

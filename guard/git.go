@@ -35,8 +35,8 @@ var elsewhere = []string{
 	"GIT_OBJECT_DIRECTORY=", "GIT_NAMESPACE=", "GIT_PREFIX=",
 }
 
-// outside returns a git that uses the repository of dir even if the caller's environment directs Git to another
-// repository.
+// outside returns a git that uses the repository of dir. It ignores variables in the caller's environment that would
+// direct Git to another repository.
 func outside(dir string, env []string) *git {
 	g := &git{dir: dir}
 	for _, e := range env {
@@ -94,13 +94,13 @@ func (g *git) run(ctx context.Context, stdin io.Reader, args ...string) (string,
 	return "", &refusal.Own{Kind: refusal.ErrUnavailable, Text: text, Err: err}
 }
 
-// line is like run, for output that is a single line.
+// line is like run, but returns the single line of output without its line ending.
 func (g *git) line(ctx context.Context, args ...string) (string, error) {
 	out, err := g.run(ctx, nil, args...)
 	return strings.TrimSuffix(out, "\n"), err
 }
 
-// names is like run, for output that is a list of NUL-terminated names.
+// names is like run, but returns the list of NUL-terminated names in the output.
 func (g *git) names(ctx context.Context, stdin io.Reader, args ...string) ([]string, error) {
 	out, err := g.run(ctx, stdin, args...)
 	if err != nil || out == "" {

@@ -13,7 +13,7 @@ type Held struct {
 	format.Hold
 	Agent   string
 	File    string // the hold's file
-	Project string // the hold's project in the form that a tool call uses
+	Project string // the human key of the hold's project, or its slug if it has no human key
 }
 
 // held returns the hold on an agent in the project, or nil if the agent is not on hold. If the hold's file is invalid,

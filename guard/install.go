@@ -78,7 +78,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	// Any other error matters only if pre-push is wanted. In that case, f.plan returns it.
+	// Ignore any other error for now: if pre-push is to be installed, f.plan returns it again.
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (r *repository) refuseMail(store string) error {
 	return nil
 }
 
-// notes returns sentences that the user should read about the hooks folder.
+// notes returns sentences about the hooks folder for the user.
 func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	var out []string
 	if r.place != own {
@@ -245,8 +245,8 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 	return data, fi, nil
 }
 
-// follow reads the file that a link points to, as Git would run it. It returns nil if the target is not a small regular
-// file.
+// follow reads the target of a link, which is the file that Git would run. It returns nil if the target is not a small
+// regular file.
 func (f *hooksFolder) follow(name string) ([]byte, error) {
 	full := filepath.Join(f.dir, name)
 	fi, err := os.Stat(full)
@@ -326,7 +326,7 @@ func (f *hooksFolder) twins(name string, a, b []byte) bool {
 }
 
 // write carries out a plan. It first gives the existing hook a second name. If the process is killed, the folder
-// contains either the earlier hook in its place, or the guard's hook together with the renamed earlier hook.
+// contains either the earlier hook under its original name, or the guard's hook together with the renamed earlier hook.
 func (f *hooksFolder) write(p *plan) (string, error) {
 	full := safe(filepath.Join(f.dir, p.file))
 	if p.keep {
@@ -406,8 +406,9 @@ func (f *hooksFolder) sync() error {
 }
 
 // Uninstall removes the guard's hooks and restores the earlier hooks with their modes. It returns a sentence for each
-// change it made. It returns no error if the repository has no guard, and otherwise the same errors as Install. If
-// one of the guard's hooks was changed, Uninstall returns ErrConflict and does nothing.
+// change it made. If no guard is installed, it returns one sentence that says so. Uninstall returns ErrNotFound or
+// ErrInvalid if the repository is missing or invalid. If one of the guard's hooks was changed, it returns ErrConflict
+// and does nothing.
 func Uninstall(ctx context.Context, at Site) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {

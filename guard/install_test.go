@@ -154,8 +154,8 @@ func TestTemporaryName(t *testing.T) {
 	}
 }
 
-// TestUninstallShared checks that Install refuses a hooks folder that several repositories may share, and that
-// Uninstall removes hooks that an earlier version wrote there for several repositories.
+// TestUninstallShared checks that Install refuses a hooks folder that several repositories may share. Uninstall must
+// remove the hooks that an earlier version installed there for several repositories.
 func TestUninstallShared(t *testing.T) {
 	at, s := newSite(t)
 	hooks := filepath.Join(filepath.Dir(at.Repo), "hooks")

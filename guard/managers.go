@@ -38,7 +38,7 @@ func managerOf(data []byte) manager {
 	return unmanaged
 }
 
-// supersedes reports whether hook should replace the previously saved hook, before. This is the case if the same
+// supersedes reports whether hook should replace before, the hook that was saved earlier. This is the case if the same
 // program wrote both.
 func supersedes(hook, before []byte) bool {
 	m := managerOf(hook)

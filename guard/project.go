@@ -18,7 +18,7 @@ import (
 // project is a project whose claims apply to a check.
 type project struct {
 	tree   *tree.Tree // must be closed by the caller of projects
-	name   string     // in the form that a tool call uses
+	name   string     // the project's human key, or its slug if it has no human key
 	folder string     // the project's folder, relative to the top of the working tree, with slashes; "" means the top
 }
 

@@ -131,7 +131,7 @@ func (r *report) override() {
 	}
 }
 
-// asker prints which agent the guard assumes the caller to be, if that may be wrong.
+// asker prints the agent that the guard takes the caller for, if that may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -216,8 +216,7 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags --store and --project, each only if a command needs the flag to use the right store or
-// project.
+// where returns the flags --store and --project for a command. It omits each flag that the command does not need.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)

@@ -12,12 +12,13 @@ import (
 	"mailtree/maildir/index"
 )
 
-// agentColumns are the columns that describe an agent. Its last activity is the latest of its inception, sent messages,
-// marks and claims.
+// agentColumns are the columns that describe an agent. An agent's last activity is the latest of its inception, its
+// newest sent message, its newest read and ack marks, and its newest claim.
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the part of a query from FROM onward. It selects the newest message that an agent has sent.
+// lastSent is the rest of a query, beginning with its FROM clause. It selects the newest message that an agent has
+// sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (

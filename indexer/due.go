@@ -30,8 +30,8 @@ func receivedPart(by, where string) string {
 }
 
 // owedText lists an agent's sent messages that other agents still have to acknowledge, together with the names of these
-// agents. If ?4 is set, it considers only recipients in to and cc. It also includes agents in other projects, and
-// identifies them by address. The copy c of such an agent is in the agent's own project.
+// agents. If ?4 is set, it ignores bcc recipients. It also lists agents in other projects, by address. For such an
+// agent, c is the copy in the agent's own project.
 const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' || p.slug), ' ' ORDER BY c.pid <> ?1, a.name) " +
 	"FROM deliveries d INDEXED BY deliveries_asking CROSS JOIN messages c ON c.row = d.row CROSS JOIN agents a ON a.aid = d.box " +
 	"CROSS JOIN projects p ON p.pid = c.pid CROSS JOIN messages m ON " + ownOfCopy +

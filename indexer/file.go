@@ -30,8 +30,8 @@ type file struct {
 }
 
 // stampOf returns a hash of a file's state: its size, times and inode. If the index ignores the file's content, the
-// hash omits the ctime, because a mode change would change the ctime. An odd stamp means that the content cannot have
-// changed if the state is still the same. If the stamp is even, the next observation rereads the file.
+// hash omits the ctime, because a mode change would change the ctime. If a stamp is odd, an equal stamp proves that the
+// content has not changed. If a stamp is even, the next observation rereads the file.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -47,7 +47,7 @@ func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	return stamp
 }
 
-// read records the state of the file when it was read. The argument at is a time before the read, in Unix nanoseconds.
+// read records the state of the file. The argument at is a time before the file was read, in Unix nanoseconds.
 func (f *file) read(st tree.FileStat, at int64) {
 	f.stamp = stampOf(f.kind, st, st.CTime < at-int64(tree.Racy))
 }

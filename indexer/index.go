@@ -260,7 +260,7 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 
 // reader answers queries. An Index uses any free connection, and a view uses its own connection.
 type reader interface {
-	// each runs a prepared query and calls row with a scanner for every row.
+	// each runs a prepared query, and calls the function row with a scanner for each of the rows.
 	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
 }
 

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies one of the
-// files in written at the same time, the watcher reports that file, and another Ingest follows.
+// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies a file in the
+// map written at the same time, the watcher reports that file, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -132,9 +132,8 @@ func (b *batch) visit(ctx context.Context, p string) error {
 }
 
 // visitGone examines files below paths that are in the index but were not found by any visit. Such a file was removed,
-// its folder was removed, or its folder has become a file. To read a folder's rows, visitGone must scan the rows of
-// all files in the project. Therefore it reads them only if the index has more files in the folder than the visits
-// found.
+// its folder was removed, or its folder has become a file. Reading the rows of a folder requires a scan of all of the
+// project's files, so visitGone does it only for folders with more files in the index than the visits found.
 func (b *batch) visitGone(paths []string) error {
 	const below = "SELECT o.fol, o.files FROM json_each(?2) j CROSS JOIN folders o ON o.pid = ?1 AND o.path >= " + given +
 		" AND o.path < " + given + " || '0' WHERE o.path = " + given + " OR substr(o.path, length(" + given + ") + 1, 1) = '/'"
@@ -186,7 +185,7 @@ func (b *batch) visitGone(paths []string) error {
 	return b.loadKnown(paths)
 }
 
-// given is SQL for one name in a list that listed has encoded.
+// given is SQL that decodes one name in the list that listed returns.
 const given = "CAST(unhex(j.value) AS TEXT)"
 
 // listed encodes a list of names for json_each. The names are in hex, because JSON cannot represent a name that is

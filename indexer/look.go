@@ -32,7 +32,7 @@ type observer struct {
 	tree   *tree.Tree
 	now    func() time.Time
 	given  map[string]tree.Written // the files that the caller has just written, by path
-	dirs   map[string]bool         // for each path, whether it is a folder below no symbolic link
+	dirs   map[string]bool         // whether each path is a folder and contains no symbolic links
 	parsed map[parseKey]parse
 }
 
@@ -120,7 +120,7 @@ func (l *observer) limit(k format.Kind) int64 {
 	return format.MaxSmall
 }
 
-// read reads and parses the file. The argument now is a time before the file's state is examined.
+// read reads and parses the file. The argument now is a time before the file is read, in Unix nanoseconds.
 func (l *observer) read(f *file, now int64) *observation {
 	data, st, err := l.tree.Read(f.path, l.limit(f.kind))
 	var bad *tree.FormatError
@@ -233,8 +233,8 @@ func (l *observer) content(f *file) *format.Message {
 	return l.parsed[parseKey{digest(f.hash), f.id}].msg
 }
 
-// failed returns the observation for a file that could not be opened or read. If the cause is the file itself, it is
-// recorded as a problem, and every later batch examines the file again. A machine fault leaves the file's rows
+// failed returns the observation for a file that could not be opened or read. If the file itself is the cause, the
+// observation contains a problem, and every later batch examines the file again. A machine fault leaves the file's rows
 // unchanged.
 func (l *observer) failed(f *file, err error) *observation {
 	switch tree.FaultOf(err) {

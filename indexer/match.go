@@ -123,8 +123,8 @@ func (f fts) render(e query.Expr) string {
 	return f.facet("p", "")
 }
 
-// group joins the expressions in with by the operator, and excludes everything that an expression in without matches.
-// If with is empty, the result matches all other messages in the project.
+// group joins the expressions in the first list with the operator, and excludes everything that an expression in the
+// second list matches. An empty first list matches all messages in the project.
 func (f fts) group(operator string, with, without []string) string {
 	if len(with) == 0 {
 		with = []string{f.facet("p", "")}

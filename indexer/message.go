@@ -170,8 +170,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads the beginnings of bodies, each up to most bytes long, and up to total bytes together. If a
-// body is cut off, BodyNext is the offset of the rest, which is at least 1.
+// takeBeginnings reads the beginnings of bodies. The limits, in bytes, are most for each body and total for all of
+// them. If a body is cut off, BodyNext is the offset of the rest, which is at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]

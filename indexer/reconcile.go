@@ -19,8 +19,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger number, sends
-// would wait for more than a few tenths of a second. With a smaller number, the commits would be too expensive.
+// chunk is the number of paths that Reconcile and Rebuild process in one transaction. With a larger chunk, a send could
+// wait for more than a few tenths of a second. With a smaller chunk, the commits would be too expensive.
 const chunk = 1024
 
 // Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between chunks.
@@ -67,9 +67,9 @@ type met struct {
 // walkAhead is how many chunks a walk may be ahead of the comparison. That many chunks contain about 30 MB of paths.
 const walkAhead = 256
 
-// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The
-// result untimed lists the marks without content. A goroutine walks the tree while differing reads the rows. differing
-// keeps hashes of the rows' paths instead of the paths, because a million messages have three million rows.
+// differing lists the files whose stamps differ from their rows, and the paths of rows whose files are gone. The second
+// list contains the marks without content. A goroutine walks the tree while differing reads the rows. differing keeps
+// hashes of the rows' paths instead of the paths, because a million messages have three million rows.
 func (x *Index) differing(ctx context.Context, p *project, progress func(int)) (paths, untimed []string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	seed := maphash.MakeSeed()

@@ -72,7 +72,7 @@ func (w *writer) script(text string) error {
 	return err
 }
 
-// each calls row for every row of a query.
+// each runs a query, and calls the function row with a scanner for each of the rows.
 func (w *writer) each(text string, args []any, row func(scan scanner) error) error {
 	s, err := w.stmt(text)
 	if err != nil {
@@ -145,9 +145,9 @@ func (w *writer) dropProject(pid int64) error {
 	return nil
 }
 
-// startChanges continues the numbering of changes after those in the table. If the table is empty, the numbering
-// starts above the numbers of any earlier index, so that readers of the feed that have an old number notice the
-// difference. The first number is the time in microseconds since 1970, because time advances faster than files can
+// startChanges continues the numbering of changes from the last change in the table. If the table is empty, the
+// numbering starts above the numbers of any earlier index, so that readers with a position in the earlier feed notice
+// the difference. The first number is the time in microseconds since 1970, because time advances faster than files can
 // change.
 func (w *writer) startChanges(now time.Time) error {
 	return w.each("SELECT ifnull(max(seq), ?) FROM changes", []any{now.UnixMicro()},

@@ -27,7 +27,7 @@ func column[T any](ctx context.Context, from reader, text string, args ...any) (
 	return list(ctx, from, text, args, func(scan scanner, value *T) error { return scan(value) })
 }
 
-// one reads the columns of a query's only row. If there is no row, into stays unchanged.
+// one scans the only row of a query into the given variables. If there is no row, they stay unchanged.
 func one(ctx context.Context, from reader, text string, args []any, into ...any) error {
 	return from.each(ctx, text, args, func(scan scanner) error { return scan(into...) })
 }

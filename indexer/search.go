@@ -85,8 +85,8 @@ func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Fo
 	return found, nil
 }
 
-// patiently runs a search. If e contains slow prefixes, patiently cancels the search after x.patience. The result cut
-// reports whether it was canceled.
+// patiently runs a search. If e contains slow prefixes, patiently cancels the search after x.patience. It reports
+// whether it canceled the search.
 func (x *Index) patiently(ctx context.Context, e match, search func(context.Context) error) (cut bool, err error) {
 	asked := ctx
 	if e.prefix {
@@ -108,9 +108,8 @@ func (x *Index) patiently(ctx context.Context, e match, search func(context.Cont
 // unreadOnly is SQL that limits a search to the unread messages of an inbox.
 const unreadOnly = " AND +search.rowid IN (SELECT row FROM deliveries INDEXED BY deliveries_unread WHERE box = ?%d AND read = 0)"
 
-// inUnread limits a search to messages that are unread in q.Agent's inbox, if q.Unread is set. The first selection
-// from the table search in text must contain "search MATCH ?1". The parameters in text must be numbered from 1,
-// without gaps.
+// inUnread limits a search to messages that are unread in q.Agent's inbox, if q.Unread is set. It adds the condition
+// unreadOnly after the first "search MATCH ?1" in text. The parameters in text must be numbered from 1, without gaps.
 func (x *Index) inUnread(ctx context.Context, q index.SearchQuery, text string, args []any) (string, []any, error) {
 	if !q.Unread {
 		return text, args, nil

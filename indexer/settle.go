@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// number stores in into the numbers of the rows with the given names. It inserts missing rows.
+// number looks up the rows with the given names and stores their numbers in the map into. It inserts missing rows.
 func (b *batch) number(t numbered, names []string, into map[string]int64) error {
 	for _, insert := range []bool{false, true} {
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })

@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// TestWrittenIsProven checks that a starting server does not reread files that it wrote before, unless their times
-// show that another program may have changed them since.
+// TestWrittenIsProven checks that a starting server does not reread a file that it wrote before, unless the file's
+// times show that another program may have changed it since.
 func TestWrittenIsProven(t *testing.T) {
 	t.Parallel()
 	const path, data = "agents/Ann/profile.json", `{"name": "Ann"}`

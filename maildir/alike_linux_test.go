@@ -61,7 +61,7 @@ func TestWrittenInto(t *testing.T) {
 	}
 }
 
-// refusing is an index. If refuse is set, the next call to Ingest clears it and fails.
+// refusing is an index whose next Ingest fails if refuse is set. That call clears refuse.
 type refusing struct {
 	index.Index
 	refuse *atomic.Bool

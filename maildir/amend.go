@@ -147,7 +147,7 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of the message's files. It replaces only files whose content has the digest sum,
+// planCopies plans the new content of the message's files. It replaces only files whose content has the given digest,
 // and adds the paths of all other copies to to.Left.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
@@ -223,8 +223,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans a notice from the agent about a message. The notice goes, as bcc, to those of the given agents that
-// belong to this project.
+// planNotice plans a notice from the agent about a message. It sends the notice as bcc to each of the given agents that
+// belongs to this project.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {

@@ -135,8 +135,8 @@ func (b *Box) pageAsOf(ctx context.Context, q index.InboxQuery, all []oldCopy) (
 	return page, nil
 }
 
-// oldDelivery reads an inbox copy from the history. It returns the message's text as a separate result. The result d
-// is nil if the copy is invalid.
+// oldDelivery reads an inbox copy from the history. It returns the message's text separately. If the copy is invalid,
+// it returns nil without an error.
 func (b *Box) oldDelivery(agent string, c *oldCopy) (d *index.Delivery, text string, err error) {
 	data, err := c.Content()
 	if err != nil {

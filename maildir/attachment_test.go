@@ -206,8 +206,8 @@ func TestAttachmentWithComma(t *testing.T) {
 	}
 }
 
-// TestAttachmentTooLarge checks that refusals distinguish a single file that is too large from several files whose
-// total size is too large.
+// TestAttachmentTooLarge checks that the refusal says whether a single file is too large or the files together are too
+// large.
 func TestAttachmentTooLarge(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Attachments: attachment.Settings{MaxFile: 1000, MaxTotal: 1500}}, "Ann")

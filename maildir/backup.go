@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Backup writes a backup of the store to the writer to. The argument program is the program's version. Backup may be
-// called only while Run is running. It returns ErrUnavailable, and any error from to, ctx or the file system.
+// Backup writes a backup of the store to the given writer. The argument program is the program's version. Backup may be
+// called only while Run is running. It returns ErrUnavailable, and any error from the writer, ctx or the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()
@@ -31,7 +31,8 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 // still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
 // backup.Project.
 func (p *Project) still(ctx context.Context, fn func() error) error {
-	_ = p.mail.History.Flush(ctx) // shortens the time that the writer must wait; if this fails, the backup tries again
+	// The writer has to wait while Still runs. Flush leaves less for Still to commit; if Flush fails, Still commits all.
+	_ = p.mail.History.Flush(ctx)
 	done := make(chan error, 1)
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
 		if err := ctx.Err(); err != nil {

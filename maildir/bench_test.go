@@ -23,7 +23,7 @@ func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }
 
-// BenchmarkSend measures a durable send without HTTP: the cost of the domain, the disk and the index.
+// BenchmarkSend measures a durable send without HTTP: the cost of this package, the disk and the index.
 func BenchmarkSend(b *testing.B) {
 	p := project(b, kept(b), "Ann", "Bob")
 	for _, n := range []int{1, 8, 64} {

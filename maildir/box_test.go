@@ -231,9 +231,9 @@ func TestDeleteMailbox(t *testing.T) {
 	}
 }
 
-// TestReplyToAnothersMessage checks that a caller that knows the id of a message in another mailbox cannot find out
-// the message's thread or the earlier messages in that thread. The caller's reply must not join the thread. It must
-// join the thread if the message is in the caller's own inbox or outbox.
+// TestReplyToAnothersMessage checks that a caller that knows the id of a message in another mailbox learns neither the
+// message's thread nor the earlier messages in that thread. The caller's reply must not join the thread, unless the
+// message is in the caller's own inbox or outbox.
 func TestReplyToAnothersMessage(t *testing.T) {
 	t.Parallel()
 	p := project(t, ownedBy(500), "Ann", "Bob", "Cat")

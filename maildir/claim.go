@@ -76,7 +76,7 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		// otherwise, the agent's machine would renew the claims; if SyncClaims fails, the next round retries it
+		// otherwise, the agent's machine would renew the claims; if this fails, the next sync round tries again
 		_ = b.p.Sync.SyncClaims(ctx)
 	}
 	return res, nil

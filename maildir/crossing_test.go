@@ -215,7 +215,7 @@ func receipts(all []index.Receipt) string {
 	return strings.Join(said, ", ")
 }
 
-// blocked makes writes to an agent's inbox fail while its Bool is true.
+// blocked makes writes to an agent's inbox fail while its embedded Bool is true.
 type blocked struct {
 	atomic.Bool
 	agent string
@@ -586,7 +586,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls before when a backup begins to copy the project.
+// packs is a history that calls the function before each time a backup begins to copy the project.
 type packs struct {
 	history.Log
 	before *func()

@@ -21,7 +21,7 @@ func TestDayFolders(t *testing.T) {
 	folder := path.Dir(format.InboxPath("Bob", "x", now))
 	root, total := filepath.Join(t.TempDir(), "store"), 0
 	for _, step := range []struct {
-		fill string // folder that contains old messages before the start
+		fill string // folder that contains the old messages
 		old  int
 		want []string // expected folders of the new messages
 	}{

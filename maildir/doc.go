@@ -1,6 +1,6 @@
-// Package maildir is the domain: it defines what a project, an agent, a message, a delivery, a claim and a hook are,
-// how they are stored on disk, and every operation on them. Start reading here; everything else (index, history,
-// watcher, tools, command line) calls this package or is called by it.
+// Package maildir is the domain model of mailtree: it defines what a project, an agent, a message, a delivery, a claim
+// and a hook are, how they are stored on disk, and every operation on them. Start reading here; everything else (index,
+// history, watcher, tools, command line) calls this package or is called by it.
 //
 // A Store opens the projects of a store folder. A Project consists of parts, each a package below this one: Claims,
 // Holds, Agents, Sessions (package wake), Sync (package peers) and Post. These packages share package core. A Box

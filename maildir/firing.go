@@ -180,8 +180,8 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	}, "", nil
 }
 
-// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner. The
-// result why is the reason that the hook may not run, or "" if it may.
+// hookStands checks whether the hook of a firing still exists and may run, and sets the mailbox's current owner. It
+// returns the reason that the hook may not run, or "" if it may.
 func (s *Store) hookStands(ctx context.Context, f *hook.Firing) (why string, err error) {
 	one := []hook.Firing{*f}
 	if err := s.fillOwners(ctx, one); err != nil {

@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/history"
 )
 
-// TestFree checks that the history names the agent that released another agent's claim, and that this agent can undo
+// TestFree checks that the history names the agent that released another agent's claim. That agent must be able to undo
 // the release together with the message about it. If the holder has read the message, the holder must get a notice
 // about the undo.
 func TestFree(t *testing.T) {

@@ -46,9 +46,9 @@ func TestAgentGoneWhileLookedUp(t *testing.T) {
 	}
 }
 
-// TestDeleteMailboxUnderWay checks that the server writes no mail to an agent whose folder has been removed, and that
-// the removal takes mail in progress into account. Otherwise, the agent's folder would be recreated without a profile
-// or an owner.
+// TestDeleteMailboxUnderWay checks a send and a removal of the recipient's folder that are in progress at the same
+// time. A removal must take the mail in progress into account, and the server must write no mail to an agent whose
+// folder has been removed. Otherwise, the folder would be recreated without a profile or an owner.
 func TestDeleteMailboxUnderWay(t *testing.T) {
 	t.Parallel()
 	sent := func(p *maildir.Project) error {

@@ -128,8 +128,7 @@ func TestBodyImages(t *testing.T) {
 	}
 }
 
-// TestImageTooLarge checks that notes distinguish a single image that is too large from several images whose total
-// size is too large.
+// TestImageTooLarge checks that the note says whether a single image is too large or the images together are too large.
 func TestImageTooLarge(t *testing.T) {
 	t.Parallel()
 	uri := func(size int) string {

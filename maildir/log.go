@@ -30,8 +30,8 @@ type LogQuery struct {
 	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
 }
 
-// Log calls the function each for every selected entry of the history, newest first, until each returns an error or
-// ctx ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
+// Log passes the selected entries of the history to the function each, newest first, until each returns an error or ctx
+// ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -62,7 +62,8 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	})
 }
 
-// tell adds the message's subject and the changed lines to an entry, if needed, and passes the entry to each.
+// tell adds the message's subject and the changed lines to an entry, if needed, and passes the entry to the function
+// each.
 func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
 	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // the operation only changed marks
 		m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, e.ID, index.WithoutBody, nil)

@@ -135,7 +135,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that calls after as soon as it has preserved files.
+// hastyHistory is a history that calls the function after as soon as it has preserved files.
 type hastyHistory struct {
 	history.Log
 	after func()
@@ -233,8 +233,8 @@ func TestPageMarkedWhileMailGoes(t *testing.T) {
 	}
 }
 
-// TestMarksAheadOfTheIndex checks that changes to a mark or status file take effect even before they are in the
-// index, and that a later call that sets marks returns the final state.
+// TestMarksAheadOfTheIndex checks that changes to a mark or status file take effect even before they are in the index.
+// A later call that sets marks must return the final state.
 func TestMarksAheadOfTheIndex(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")

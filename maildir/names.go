@@ -17,7 +17,7 @@ import (
 	"mailtree/maildir/wake"
 )
 
-// These types are part of the domain's API, but are defined in packages below this one.
+// These types are part of this package's API, but are defined in packages below it.
 type (
 	Config  = core.Config
 	Outside = core.Outside

@@ -42,8 +42,8 @@ func TestHookOfProjectBeingOpened(t *testing.T) {
 	}
 }
 
-// TestEndWhileProjectIsOpened checks that a server that is shutting down does not wait for a project that is being
-// opened. Calls that need the project or its hooks must fail.
+// TestEndWhileProjectIsOpened checks that a server shuts down without waiting for a project that is being opened. Calls
+// that need the project or its hooks must fail.
 func TestEndWhileProjectIsOpened(t *testing.T) {
 	t.Parallel()
 	s, log, changes, goOn := openingWithHook(t)
@@ -120,7 +120,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	return s, log, changes, func() error { close(opening.goOn); return <-opened }
 }
 
-// afterwards is an index that calls pass after it has been compared with a project's tree.
+// afterwards is an index that calls the function pass after each Reconcile.
 type afterwards struct {
 	index.Index
 	pass func(project string)

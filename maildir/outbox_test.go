@@ -368,8 +368,8 @@ func TestSaveOfSent(t *testing.T) {
 	})
 }
 
-// TestSaveRestart checks that after a restart, the server sends files that were saved while no server was running,
-// and files that had not been sent yet. No file may be sent twice, and no author may get the same notice twice.
+// TestSaveRestart checks that after a restart, the server sends the files that were saved while it was not running and
+// the files that it had not sent before. No file may be sent twice, and no author may get the same notice twice.
 func TestSaveRestart(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")
@@ -430,8 +430,8 @@ func TestManyUnsent(t *testing.T) {
 	}
 }
 
-// TestEditedCopy checks that if a user edits an inbox copy, its agent gets one notice that says that the edit has no
-// effect. There must be no notice if the copy and its message were edited in the same way.
+// TestEditedCopy checks that if a user edits an inbox copy, the inbox's agent gets one notice, which says that the edit
+// has no effect. There must be no notice if the copy and its message were edited in the same way.
 func TestEditedCopy(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	m := send(t, a.p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "One", Body: "text"})

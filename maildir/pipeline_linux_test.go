@@ -21,7 +21,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// stepper stops the writer once, before a given step, until the test continues it.
+// stepper stops the writer once, before a given step, until the test resumes it.
 type stepper struct {
 	mu      sync.Mutex
 	at      string

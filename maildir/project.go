@@ -305,8 +305,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject calls choose for a human key and a slug, and creates the project with these names. If that project
-// already exists, createProject returns it. No other project is created while choose runs.
+// createProject calls the function choose to get a human key and a slug, and creates the project with these names. If
+// that project already exists, createProject returns it. No other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err
@@ -353,8 +353,8 @@ func (s *Store) refuseMore() error {
 	return err
 }
 
-// makeProject writes a new working tree next to its final path and then renames it, so that the tree is either
-// complete or absent. The result made is false if another process created a tree at the path first.
+// makeProject writes a new working tree next to its final path and then renames it, so that the tree is either complete
+// or absent. If another process has created a tree at the path, makeProject returns false.
 func (s *Store) makeProject(human, slug string) (made bool, err error) {
 	dir := filepath.Join(s.core.Root, storedir.ProjectsDir, slug)
 	tmp, err := os.MkdirTemp(s.core.Root, ".project-")

@@ -224,7 +224,7 @@ func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	return a, b, bare
 }
 
-// published returns the format that the machine of publishes, read from the tree of the machine at.
+// published returns the format that one machine (of) publishes, as read from the tree of another (at).
 func published(t *testing.T, of, at sharer) string {
 	t.Helper()
 	id := maildir.StoreOf(of.p).Machine()
@@ -302,8 +302,7 @@ func TestFormatOfMachines(t *testing.T) {
 	}
 }
 
-// TestFormatPublishedAgain checks that a machine that is downgraded to an older version publishes the format of that
-// version.
+// TestFormatPublishedAgain checks that a machine publishes its lower format after it has been downgraded.
 func TestFormatPublishedAgain(t *testing.T) {
 	t.Parallel()
 	a, b, _ := raisable(t, 2)

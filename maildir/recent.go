@@ -86,7 +86,7 @@ type threadIn struct{ slug, thread string }
 // copies maps a thread to the thread in another project that contains the same messages.
 type copies map[threadIn]threadIn
 
-// of returns the thread that lists show in place of t.
+// of returns the thread that represents t in lists. If t is not a copy, this is t itself.
 func (c copies) of(t threadIn) threadIn {
 	for next, is := c[t]; is; next, is = c[t] {
 		t = next

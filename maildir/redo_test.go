@@ -41,8 +41,8 @@ func bytesOf(t testing.TB, p *maildir.Project, id string) map[string]string {
 	return all
 }
 
-// TestUndoReading checks that a reading is undone only if the caller specifies the message, and that it is not listed
-// as an undoable operation.
+// TestUndoReading checks that marking a message as read or unread is undone only if the caller specifies the message,
+// and is not listed as an undoable operation.
 func TestUndoReading(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -134,9 +134,9 @@ func TestRedo(t *testing.T) {
 	}
 }
 
-// TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. Readings
-// are not considered newer operations. Undos after the newer operation can be redone, and each redo must report what
-// the next redo would do.
+// TestRedoEnds checks that after a newer operation, earlier undos can no longer be redone, as in any editor. An
+// operation that only marks a message as read or unread does not count as newer. Undos after the newer operation can be
+// redone, and each redo must report what the next redo would do.
 func TestRedoEnds(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -188,8 +188,9 @@ func TestRedoEnds(t *testing.T) {
 	refused("newer work on the message that is named", maildir.Undoing{ID: got.ID})
 }
 
-// TestSteps checks that one undo undoes every operation of a step, including readings, and that one redo redoes them
-// all. If the caller specifies a message, only the operation on that message must be undone.
+// TestSteps checks that one undo undoes every operation of a step, including those that only mark a message as read,
+// and that one redo redoes them all. If the caller specifies a message, only the operation on that message must be
+// undone.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -263,8 +264,8 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// TestUndoRedoing checks that operations that were redone can be undone again, the last redo first, and that the
-// files are then the same as before the redo.
+// TestUndoRedoing checks that redone operations can be undone again, the last redo first, and that the files are then
+// the same as before the redo.
 func TestUndoRedoing(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

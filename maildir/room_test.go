@@ -88,7 +88,7 @@ func TestInboxWithin(t *testing.T) {
 	}
 }
 
-// TestSmallPagesReserveNothing checks that mail that fits into the small room is read only once, and that no memory is
+// TestSmallPagesReserveNothing checks that mail that fits into Room.Small is read only once, and that no memory is
 // reserved for it.
 func TestSmallPagesReserveNothing(t *testing.T) {
 	t.Parallel()

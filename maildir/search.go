@@ -69,7 +69,8 @@ func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, err
 	return page, nil
 }
 
-// CountMatches counts the messages that a search finds, up to the limit most. It returns any error from Search.
+// CountMatches returns the number of messages that a search finds, or most if there are more. It returns any error from
+// Search.
 func (p *Project) CountMatches(ctx context.Context, r SearchRequest, most int) (int, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -119,8 +120,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut is true if
-// the search ended early because it took too long, and none is true if it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut reports
+// whether the search ended early because it took too long, and the argument none reports whether it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -198,7 +199,7 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 // nameAgents replaces each name in a filter with the exact spelling of the agent's name. No two agents' names differ
 // only in case. For an agent of another project, nameAgents uses the form of the address that the project's files
 // contain. If this project has no agent with the name and exactly one other project has one, the name refers to that
-// agent. The result unknown is the error about an unknown name, or nil if all names are known.
+// agent. The returned error is about an unknown name; it is nil if all names are known.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

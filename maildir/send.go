@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// order returns an order to send the agent's draft.
+// order returns the order to send the agent's draft as an operation with the given verb.
 func (b *Box) order(verb string, d Draft) *sending.Order {
 	return &sending.Order{Draft: d, Verb: verb, From: b.agent, Origin: b.origin}
 }

@@ -167,7 +167,7 @@ func TestReplyCannotSettle(t *testing.T) {
 	}
 }
 
-// TestSavedReplySettles checks that a reply that is saved in an outbox also marks the message that it answers.
+// TestSavedReplySettles checks that a reply saved in an outbox also marks the message that it answers.
 func TestSavedReplySettles(t *testing.T) {
 	a := newAuthor(t, storetest.Config{})
 	id := send(t, a.p, "Bob", maildir.Draft{To: []string{"Ann"}, Subject: "Plan", Body: "b", AckRequired: true}).ID

@@ -120,8 +120,8 @@ type Import struct {
 	Untimed   int `json:"untimed"`   // empty marks that are waiting for a time
 }
 
-// Importing returns the progress of importing edits. The history reports part of the progress, which the caller passes
-// as part. Importing returns nil if no import is in progress.
+// Importing returns the progress of importing a large number of edits, or nil if no such import is in progress. The
+// argument part is the part of the progress that the history reports.
 func (p *Project) Importing(part history.Import) *Import {
 	im := Import{part, p.mail.Unindexed(), p.stamps.waiting()}
 	if im.Import == (history.Import{}) && im.Unindexed < history.ImportFrom && im.Untimed < history.ImportFrom {

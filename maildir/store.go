@@ -292,8 +292,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists undelivered mail to other projects from the given projects of the store at root. A server may be
-// using the store.
+// CrossingWaits lists mail from the given projects that has not been delivered to other projects yet. The projects
+// belong to the store at root, which a server may be using.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -316,7 +316,8 @@ func (s *Store) Proven(d *index.Delivery) bool {
 	return verified && d.Door != format.DoorGateway
 }
 
-// Problems returns up to most invalid files in the project with the given slug, or in all projects if project is "".
+// Problems returns invalid files in the project with the given slug, or in all projects if project is "". It returns no
+// more files than most.
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Problems(ctx, project, most)
 }

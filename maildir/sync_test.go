@@ -371,7 +371,7 @@ func TestSyncAsideThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	aside := func(m sharer, text string) string { // edits the message on m and saves this version next to it on b; returns the new path
+	aside := func(m sharer, text string) string { // edits the message on m, and saves the result next to it on b
 		file := filepath.Join(m.p.Dir(), row.Path)
 		data, err := os.ReadFile(file)
 		if err == nil {
@@ -398,8 +398,8 @@ func TestSyncAsideThere(t *testing.T) {
 	}
 }
 
-// TestSyncLeavesEdits checks that a merge does not overwrite a file that a user has saved but that has not been
-// committed yet. The merge must treat the file as an edit.
+// TestSyncLeavesEdits checks that a merge does not overwrite a file that has a user's uncommitted changes. The merge
+// must treat the file as an edit.
 func TestSyncLeavesEdits(t *testing.T) {
 	t.Parallel()
 	_, all := shared(t, 2, onlyAsked)
@@ -690,7 +690,7 @@ func TestSyncStops(t *testing.T) {
 }
 
 // TestSyncKeepsNotices checks that a starting server withdraws its own notices about files that were removed, but not
-// the notices from another machine about files on that machine.
+// another machine's notices about files on that machine.
 func TestSyncKeepsNotices(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

@@ -61,8 +61,8 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that calls met once, right after it has compared the branches. It calls flush once, right
-// before it commits.
+// metHistory is a history that calls two functions, each of them once: met right after it has compared the branches,
+// and flush right before it commits.
 type metHistory struct {
 	history.Log
 	met, flush *func()

@@ -38,13 +38,13 @@ var undoable = map[string][]format.Kind{
 // texts lists the kinds of files that contain the text of a message.
 var texts = []format.Kind{format.KindCanonical, format.KindInbox, format.KindOutbox}
 
-// readings lists the operations that only record whether an agent has read a message. Undo selects such an operation
-// only if the caller specifies the message's id.
+// readings lists the verbs of readings, which are operations that only record whether an agent has read a message. Undo
+// selects a reading only if the caller specifies the message's id.
 var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // selects the newest operation on this message (may be shortened); if empty, the newest that is not a reading
+	ID   string // message id (may be shortened): its newest operation; if empty, the newest that is not a reading
 	Verb string // selects the newest operation with this verb; empty means any verb
 
 	// ByAgent is true if the request comes from an agent's session. An agent's session may not undo or redo the start
@@ -90,9 +90,9 @@ type Undone struct {
 // itself an operation; it restores only the files that the undone operation changed. A sent message is removed for
 // everyone, and agents that have read it get a notice.
 //
-// Without an id, Undo selects the newest operation that is not a reading. This may also be an operation on claims:
-// claimed paths are released, and released paths are claimed again. Undo then undoes every operation of the same step
-// (format.InStep), including readings.
+// Without an id, Undo selects the newest operation that does more than mark messages as read or unread. This may also
+// be an operation on claims: claimed paths are released, and released paths are claimed again. Undo then undoes every
+// operation of the same step (format.InStep), including those that only mark messages as read or unread.
 //
 // Undo returns ErrNotFound if there is no such operation or message, and ErrInvalid if an agent's session may not undo
 // the operation. It returns ErrConflict if a file has changed since, if another agent now holds the paths, or if the
@@ -106,8 +106,9 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls do for each operation of a step. It returns the first operation and lists the others in its Also field.
-// The operations performed by do form a new step. If do fails, the operations that it has already performed are kept.
+// doStep calls the function do for each operation of a step. It returns the first operation and lists the others in its
+// Also field. The operations performed by do form a new step. If do fails, the operations that it has already performed
+// are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -343,7 +344,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 }
 
 // performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
-// the copies in other projects. It stores in of.Queued the projects in which this is still pending.
+// the copies in other projects. It sets of.Queued to the projects in which this is still pending.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -518,8 +519,8 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, cha
 	return err
 }
 
-// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all
-// kinds. If a file has changed since the operation, it returns the refusal changed, which is an ErrConflict.
+// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all kinds.
+// If a file has changed since the operation, it returns ErrConflict with the text of changed.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {

@@ -13,7 +13,7 @@ import (
 // unknownProject adds the names of the existing projects to the refusal of a project's key.
 func (s *Store) unknownProject(e *Error) *Error {
 	var all, bases []string
-	shown := map[string]string{} // the name to list for a project, by its base name and by its slug
+	shown := map[string]string{} // the name to list for a project, keyed by its base name and by its slug
 	for _, p := range s.Projects() {
 		base := path.Base(p.mail.Name())
 		all, bases = append(all, p.mail.Name()), append(bases, base, p.mail.Slug)

@@ -124,7 +124,7 @@ func TestUnreadDecisions(t *testing.T) {
 			}, noError},
 		{"key", "agents/Ann/outbox/m1.md", mail("m1", "Ann", "k1"),
 			func(ctx context.Context, p *maildir.Project) error {
-				// the content differs, because the file has no project
+				// this content differs from that of the file, which has no project
 				s, err := p.Box("Ann", format.Origin{}).Send(ctx, maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "body\n", Key: "k1"})
 				if err == nil {
 					return fmt.Errorf("sent again as %s", s.ID)

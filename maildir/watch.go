@@ -43,10 +43,10 @@ const (
 // scanChanges is how many changes Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls told for every event after the given position in the feed, in order, until ctx ends or told returns an
-// error. If of is nil, Watch reports the events of all projects, otherwise only the events of that project. If the feed
-// no longer contains the changes after that position, Watch reports only new events. It returns told's error, ctx's
-// error, and faults.
+// Watch calls the function told for every event after the given position in the feed, in order, until ctx ends or told
+// returns an error. If of is nil, Watch reports the events of all projects, otherwise only the events of that project.
+// If the feed no longer contains the changes after that position, Watch reports only new events. It returns told's
+// error, ctx's error, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {

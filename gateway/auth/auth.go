@@ -52,7 +52,7 @@ type Peer struct {
 	IP       netip.Addr // the sending machine; zero if our own mail server relayed the message, in which case SPF is not evaluated
 	Helo     string
 	MailFrom string // envelope sender; "" for the null sender
-	Trusted  bool   // whether the connection comes from our mail server, according to the kernel
+	Trusted  bool   // whether the kernel reports that our mail server opened the connection
 }
 
 // Result is the outcome of a check.

@@ -10,8 +10,8 @@ import (
 
 // believed returns the DMARC result for domain that the mail server in front of us has reported. If that server has
 // reported no result or several, or if the result cannot be trusted, believed returns "". Results are trusted only on a
-// connection from that server, and only in fields above the topmost Received field, which that server wrote. Fields
-// below it may come from the sender. Spec: RFC 8601 5.
+// connection from that server, and only in fields above the topmost Received field. That server added these fields,
+// whereas the fields below may come from the sender. Spec: RFC 8601 5.
 func (c *Checker) believed(m *message.Message, domain string, peer Peer) (verdict string) {
 	if c.Trusted == "" || !peer.Trusted {
 		return ""

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// policy returns a domain's DMARC policy or, if there is none, the policy of its organization's domain. The error is a
-// sentence without the final period. Spec: RFC 7489 6.6.3.
+// policy returns a domain's DMARC policy or, if there is none, the policy of its organization's domain. The text of the
+// error is a sentence without the final period. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
 		record, err := c.published(ctx, at)

@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-const keyBits = 2048 // every server can verify a key of this size, and it fits in a DNS record
+const keyBits = 2048 // every server can verify keys of this size, and they fit in a DNS record
 
 // Selector returns the name for a key created at the given time: "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
@@ -145,8 +145,8 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing converts err, the error from a lookup, to an error that says whether the record is not published or the
-// lookup failed.
+// missing returns the error to report if looking up the record failed with err. It distinguishes a record that is not
+// published from a failed lookup.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {

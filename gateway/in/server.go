@@ -154,7 +154,7 @@ func (s *Server) server(ctx context.Context, a Address) *smtp.Server {
 	server.Domain = s.cfg.Host
 	server.LMTP = a.LMTP
 	server.TLSConfig = s.cfg.TLS
-	server.EnableSMTPUTF8 = true // without it, Postfix bounces mail whose headers are not ASCII, even if the addresses are
+	server.EnableSMTPUTF8 = true // without it, Postfix bounces non-ASCII headers even if all addresses are ASCII
 	server.MaxRecipients = maxRecipients
 	server.MaxMessageBytes = message.MaxBytes
 	server.MaxLineLength = maxLine

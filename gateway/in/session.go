@@ -175,8 +175,8 @@ func (s *session) peer() auth.Peer {
 	return p
 }
 
-// uid returns the OS user at the other end of a Unix socket. If the kernel does not report the user, the result is
-// negative.
+// uid returns the uid of the process at the other end of a Unix socket. If the connection is not a Unix socket or the
+// kernel does not report the uid, uid returns -1.
 func (s *session) uid() int {
 	c, ok := s.conn.Conn().(*strictConn)
 	if !ok {

@@ -295,8 +295,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestUnfinished checks that a message that is being received is stored in a temporary file, and that its space is
-// released however the transfer ends. If there is no space left, the reply must ask the sender to try again later.
+// TestUnfinished checks that an incoming message is stored in a temporary file, and that the file's space is released
+// no matter how the transfer ends. If there is no space left, the reply must ask the sender to try again later.
 func TestUnfinished(t *testing.T) {
 	t.Parallel()
 	room, err := spool.New(t.TempDir(), 4<<20)

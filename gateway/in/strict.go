@@ -47,7 +47,7 @@ func (s *strictReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// strictConn is a connection that is closed if the client sends an invalid line ending (see errLineEnd), even in a
+// strictConn is a connection that closes itself if the client sends an invalid line ending (see errLineEnd), even in a
 // command. It stops checking once the server has announced the start of TLS.
 type strictConn struct {
 	net.Conn

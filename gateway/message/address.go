@@ -92,8 +92,8 @@ func (m *Message) mailboxes(field string) []*mail.Address {
 	return m.singly(field)
 }
 
-// charsetReader converts text in any charset, even an unknown one, to UTF-8, so that an unknown charset in a name
-// does not make the address unreadable.
+// charsetReader converts text to UTF-8. It accepts unknown charsets too. Otherwise, a name in an unknown charset would
+// make the whole address unreadable.
 func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(r)
 	return strings.NewReader(m.toUTF8(name, data)), err
@@ -135,7 +135,7 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 	return list
 }
 
-// noAddress reports, as problems, list elements that are not addresses.
+// noAddress reports list elements that are not addresses as problems.
 func (m *Message) noAddress(elements []string) {
 	for _, one := range elements[:min(len(elements), maxProblems)] {
 		m.problem("%s is not an address", format.Quote(strings.TrimSpace(one)))

@@ -47,7 +47,7 @@ func latinWhereNotUTF8(data []byte) string {
 	if utf8.Valid(data) {
 		return string(data)
 	}
-	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // few bytes are invalid
+	if strings.Count(strings.ToValidUTF8(string(data), "\ufffd"), "\ufffd")*20 < len(data) { // mostly valid UTF-8
 		return strings.ToValidUTF8(string(data), "\ufffd")
 	}
 	return latin(string(data))

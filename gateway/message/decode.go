@@ -40,8 +40,8 @@ func (m *Message) decode(header []Field, body []byte) (data []byte) {
 	return data
 }
 
-// quotedPrintable decodes quoted-printable text, and copies invalid parts unchanged. The result whole reports whether
-// all of the text was valid. Spec: RFC 2045 6.7.
+// quotedPrintable decodes quoted-printable text, and copies invalid parts unchanged. It also reports whether all of the
+// text was valid. Spec: RFC 2045 6.7.
 func quotedPrintable(body []byte) (data []byte, whole bool) {
 	data, whole = make([]byte, 0, len(body)), true
 	for line := range bytes.Lines(body) {
@@ -68,7 +68,7 @@ func quotedPrintable(body []byte) (data []byte, whole bool) {
 }
 
 // fromBase64 decodes base64. The input may consist of several padded blocks in a row. Characters outside the alphabet
-// are skipped. The result whole reports whether the input was valid.
+// are skipped. fromBase64 also reports whether the input was valid.
 func fromBase64(body []byte) (data []byte, whole bool) {
 	whole = true
 	var letters []byte
@@ -121,8 +121,8 @@ func looksLikeBase64(body []byte) bool {
 	return others*10 <= letters
 }
 
-// fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". The result whole
-// reports whether both delimiter lines exist and every line between them has its declared length.
+// fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". It also reports
+// whether both delimiter lines exist and every line between them has its declared length.
 func fromUU(body []byte) (data []byte, whole bool) {
 	begun := false
 	for line := range bytes.Lines(body) {
@@ -141,7 +141,7 @@ func fromUU(body []byte) (data []byte, whole bool) {
 }
 
 // uuLine decodes a line of uuencoded text. The first character declares the line's length in bytes. It is followed by
-// four characters for every three bytes. The result whole reports whether the line has the declared length.
+// four characters for every three bytes. uuLine also reports whether the line has the declared length.
 func uuLine(line []byte) (data []byte, whole bool) {
 	size, text := int(line[0]-' ')&63, line[1:]
 	for ; len(text) > 0 && len(data) < size; text = text[min(4, len(text)):] {

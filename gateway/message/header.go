@@ -157,8 +157,7 @@ func last(l []string) string {
 }
 
 // Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a
-// character outside of both. The result whole reports whether every comment and string is closed. Spec: RFC 5322
-// 3.2.2, 3.2.4.
+// character outside of both. Bare also reports whether every comment and string is closed. Spec: RFC 5322 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })
@@ -166,7 +165,8 @@ func Bare(field string) (bare string, whole bool) {
 }
 
 // eachBare calls f with each byte that Bare returns and the byte's offset in the field. The end of a comment is treated
-// as a space. eachBare stops at an unmatched closing parenthesis. The result whole is the same as for Bare.
+// as a space. eachBare stops at an unmatched closing parenthesis. It reports whether every comment and string is
+// closed.
 func eachBare(field string, f func(i int, c byte)) (whole bool) {
 	depth, quoted := 0, false
 	for i := 0; i < len(field); i++ {
@@ -194,8 +194,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the ids in the first field with the given name. If there are more than most, it returns only the last
-// ones. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
+// ids returns the ids in the first field with the given name. The argument most limits their number; the last ones are
+// kept. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
 // Message-ID, every word is treated as an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)

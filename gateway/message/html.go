@@ -52,7 +52,7 @@ func (m *Message) markdown(text string) string {
 // roughly linear time. It also removes rowspan and colspan from table cells.
 func withinLimits(doc *html.Node) bool {
 	rows, cells := 0, 0
-	open, search := 0, 0 // number of open brackets, and of bytes that the converter reads while it searches for closing brackets
+	open, search := 0, 0 // open brackets; bytes that the converter reads while it searches for closing brackets
 	for n := range doc.Descendants() {
 		for _, a := range n.Attr {
 			search += open * len(a.Val)

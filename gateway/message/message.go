@@ -38,8 +38,8 @@ const (
 	maxParts      = 200       // total number of parts in all multiparts
 	maxText       = 1 << 20   // bytes of a body
 	maxReferences = 200       // ids in References; the newest are kept
-	maxMessageID  = 998       // the standard's maximum for a line in bytes
-	maxSubject    = 998       // the standard's maximum for a line in bytes
+	maxMessageID  = 998       // bytes; the standard's limit for a line
+	maxSubject    = 998       // bytes; the standard's limit for a line
 	maxAddresses  = 500       // addresses in each of To and Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name

@@ -40,8 +40,8 @@ func (m *Message) readable(value string) string {
 	return b.String()
 }
 
-// wordsToUTF8 converts adjacent words in the same charset. A program may have split a character between two words, so
-// wordsToUTF8 first tries to convert them together. If that fails, it converts them one by one.
+// wordsToUTF8 converts adjacent words in the same charset. A program may have split a character across two words, so
+// wordsToUTF8 first tries to convert all the words together. If that fails, it converts them one by one.
 func (m *Message) wordsToUTF8(charset string, words [][]byte) string {
 	if text, err := fromCharset(charset, bytes.Join(words, nil)); err == nil && !strings.Contains(text, "\ufffd") {
 		return text

@@ -28,8 +28,8 @@ func letter() *Mail {
 	}
 }
 
-// TestCompose checks that a composed message has the original fields when it is parsed. The message must contain only
-// ASCII and short lines, and composing it twice must produce the same bytes.
+// TestCompose checks that parsing a composed message returns the original fields. The message must contain only ASCII
+// and short lines, and composing it twice must produce the same bytes.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	raw, err := letter().Compose()
@@ -45,7 +45,7 @@ func TestCompose(t *testing.T) {
 		}
 	}
 	m, err := message.Parse(raw)
-	// A display name in the letter looks misleading.
+	// The only problem must be the letter's misleading display name.
 	if err != nil || len(m.Problems) != 1 || !strings.Contains(m.Problems[0], "the display name may be misleading") {
 		t.Fatalf("%v %q", err, m.Problems)
 	}

@@ -22,7 +22,7 @@ const (
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // maximum number of concurrent deliveries
-	maxToDomain = 2 // the same limit per domain, so that slow servers do not block mail to other domains
+	maxToDomain = 2 // maximum number for one domain, so that slow servers do not block mail to other domains
 )
 
 // Store keeps the queue's items. The Queue calls it from one goroutine at a time.
@@ -35,12 +35,13 @@ type Store interface {
 	Get(ctx context.Context, id string) (outgoing.Item, error)
 	// Save saves an item. It returns once the item is durable.
 	Save(ctx context.Context, i outgoing.Item) error
-	// Raw returns the signed email of an item. It returns ErrTakenBack, or a *Refusal if the message cannot be
-	// composed.
+	// Raw returns the signed email of an item. It returns ErrTakenBack if the message no longer exists, and a *Refusal
+	// if the message cannot be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report notifies the sender, in the message's thread, that the given items failed or have an unknown outcome. If
-	// the server stops before all items have been saved as reported, Report is called again for the remaining items,
-	// which always include the item with the last id. Even so, Report must notify the sender only once.
+	// the server stops before all items have been saved as reported, Report is called again for the remaining items.
+	// Report must not notify the sender again in that case. It can recognize the case by the item with the highest id,
+	// which is always among the remaining items.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
@@ -50,7 +51,8 @@ var errStore = errors.New("local error")
 // ErrNoItem means that the queue does not contain the item.
 var ErrNoItem = errors.New("no such item in the queue")
 
-// ErrTakenBack means that the item's message was withdrawn or deleted. The message is not sent, and no one is notified.
+// ErrTakenBack means that the item's message was withdrawn or deleted, or that its project no longer exists. The
+// message is not sent, and no one is notified.
 var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not " +
 	"send it. Send it again instead")
 
@@ -163,8 +165,8 @@ func (q *Queue) under(domain string) (n int) {
 
 // report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
 // not wait for recipients that will be tried again. Their results are reported later. The items are saved in order of
-// their ids. If the server is killed before all are saved, the item with the last id is still unreported. From this
-// item, Report can recognize a notice that it has already sent.
+// their ids. If the server is killed before all are saved, at least the item with the highest id is still unreported.
+// By this item, Report recognizes that it has already sent the notice.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -293,8 +295,8 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item again, as if it were new, at the user's request. It returns the same
-// errors as alter.
+// Retry queues a failed, unknown or waiting item again, as if it were new. It is called at the user's request. It
+// returns the same errors as alter.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()
 	return q.alter(ctx, id, func(i *outgoing.Item) {

@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail checks that the items of an undone message end without a report, and that an item whose email cannot be
-// composed fails with a report.
+// TestNoEmail checks that the item of an undone message fails without a report, and that an item whose email cannot be
+// composed fails with one.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot be written in a header"}: 1} {

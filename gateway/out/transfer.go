@@ -17,10 +17,10 @@ import (
 
 // Transport delivers a message to one recipient.
 type Transport interface {
-	// Deliver returns the remote server's reply once the server has accepted the message. It calls sending before it
-	// sends the end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a
-	// *Refusal if the server will never accept the message, and ErrUnanswered if the server did not reply to the end of
-	// the message. Any other error means that the message was not accepted, so another attempt is allowed.
+	// Deliver returns the remote server's reply once the server has accepted the message. It calls the function sending
+	// just before it sends the end of the message. If sending returns an error, Deliver does not send the end. Deliver
+	// returns a *Refusal if the server will never accept the message, and ErrUnanswered if the server did not reply to
+	// the end of the message. Any other error means that the message was not accepted, so another attempt is allowed.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 
@@ -49,8 +49,8 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 }
 
 // connect sets up an SMTP connection and sends EHLO with the given name. If config is not nil and the server offers
-// TLS, connect starts TLS. If must is true, connect returns an error if the server does not offer TLS. It closes the
-// connection stopTime after ctx is done, so that the reply to a complete message can still arrive.
+// TLS, connect starts TLS. If must is true but the server does not offer TLS, connect returns an error. The connection
+// is closed stopTime after ctx is done, so that the reply to a complete message can still arrive.
 func connect(ctx context.Context, conn net.Conn, name string, config *tls.Config, must bool) (*smtp.Client, error) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, func() { conn.Close() }) })
 	c := smtp.NewClient(conn)

@@ -49,7 +49,7 @@ func removeLeft(dir string) error {
 	return err
 }
 
-// diskFree returns the number of bytes that users other than root can still write to the file system of dir.
+// diskFree returns the number of free bytes in the file system of dir that an unprivileged user can use.
 func diskFree(dir string) (int64, error) {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err != nil {

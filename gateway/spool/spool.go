@@ -42,7 +42,7 @@ var ErrNoRoom = errors.New("not enough memory or disk space for the message")
 // Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {
 	dir    string
-	free   func(dir string) (int64, error) // bytes that users other than root can still write
+	free   func(dir string) (int64, error) // see diskFree
 	parses chan struct{}
 
 	buffers budget       // memory for messages that are being received
@@ -202,9 +202,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, prepends the bytes in above, and calls use with the result. While Parses other
-// messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load waits, Load returns
-// ctx's cancellation cause. It also returns any disk error.
+// Load reads the message into memory, with the bytes of above in front, and passes the result to the function use.
+// While Parses other messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load
+// waits, Load returns ctx's cancellation cause. It also returns any disk error.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

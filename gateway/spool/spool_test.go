@@ -34,8 +34,8 @@ func receive(t *testing.T, s *Spool, n int) (*Incoming, error) {
 	return m, err
 }
 
-// TestSizes checks that messages of any size are read back unchanged, that their files have no names, and that their
-// bytes are returned to the budgets.
+// TestSizes checks that messages of any size can be read back unchanged, that their files have no names, and that
+// closing a message returns its bytes to the budgets.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	s, dir := open(t, 8<<20)
