@@ -124,7 +124,7 @@ func looksLikeBase64(body []byte) bool {
 // fromUU decodes uuencoded text, which consists of the lines between "begin MODE NAME" and "end". It also reports
 // whether both delimiter lines exist and every line between them has its declared length.
 func fromUU(body []byte) (data []byte, whole bool) {
-	begun := false
+	begun, whole := false, true
 	for line := range bytes.Lines(body) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
@@ -134,7 +134,7 @@ func fromUU(body []byte) (data []byte, whole bool) {
 			return data, whole
 		case len(line) > 0:
 			text, ok := uuLine(line)
-			data, whole = append(data, text...), ok && (whole || len(data) == 0)
+			data, whole = append(data, text...), whole && ok
 		}
 	}
 	return data, false
