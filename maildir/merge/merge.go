@@ -61,8 +61,8 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 }
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
-// file, only the later version is kept. For a mark, the later version may be the removal of the mark. If one side has
-// removed a file that is not a mark and the other side has changed it, the file is kept.
+// file, only the later version is kept. If one side has removed the file and the other side has changed it, the file is
+// kept, unless it is a mark. For a mark, the later of the two wins.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {

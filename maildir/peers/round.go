@@ -148,7 +148,7 @@ func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
 	return nil
 }
 
-// claimant returns the facts about an agent that the list needs, or nil if a is nil.
+// claimant converts an agent to the form that package claimlist needs. It returns nil if a is nil.
 func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	if a == nil {
 		return nil
