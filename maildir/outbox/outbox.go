@@ -115,7 +115,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // files with the same due time are sent in the order in which they were saved
+	due := o.pending.in(SettleTime) // one time for all, so that takeDue returns them together, in order
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)

@@ -71,7 +71,7 @@ func PlaceOf(dir string) (Place, error) {
 			BareTop: common,
 		}, nil
 	}
-	if filepath.Base(common) == ".git" { // a bare repository outside a container is named by its own path
+	if filepath.Base(common) == ".git" { // otherwise, common is a bare repository without a container
 		common = filepath.Dir(common)
 	}
 	return Place{Path: filepath.Join(common, rel), Top: common}, nil
