@@ -45,8 +45,8 @@ type Tree struct {
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // number of users that need the folder to stay open
-	pinned bool   // whether Open still keeps the folder open; if so, users includes this use
+	users  int    // number of uses in progress that keep the folder open
+	pinned bool   // Open counts as one of the users, until Close
 	sys    system // the open folder, while users > 0
 }
 

@@ -23,8 +23,8 @@ func Body(path, why string) string { return opening(path) + why + closing }
 
 func opening(path string) string { return intro + format.Printable(path) + "\n\n" }
 
-// reason returns, in one line, why the file at path was not sent. It reports false if body is not the text of a notice
-// about that file.
+// reason returns, in one line, why the file at path was not sent. ok is false if body is not the text of a notice about
+// that file.
 func reason(path, body string) (why string, ok bool) {
 	why, begins := strings.CutPrefix(body, opening(path))
 	why, ends := strings.CutSuffix(strings.TrimRight(why, "\n"), closing)

@@ -124,7 +124,9 @@ type Query struct {
 type Thread struct {
 	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // id of the most urgent waiting message (the newest of several); for Owed, of the agent's message
+	// Message is the id of the most urgent waiting message, and the newest one of several. For Owed, it is the id of the
+	// agent's own message.
+	Message string `json:"message_id"`
 	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
@@ -264,7 +266,7 @@ func (w *List) add(of *List) {
 	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, stopped...), append(w.Asleep, asleep...), append(w.Broken, of.Broken...)
 	w.MoreBroken += of.MoreBroken
 	w.Invalid += of.Invalid
-	w.LeftOut = of.LeftOut // the same for all projects
+	w.LeftOut = of.LeftOut // every project's list has the same LeftOut
 }
 
 // InProject returns copies of stopped and asleep in which each entry names its project, for a list of all projects.
