@@ -127,7 +127,7 @@ type Thread struct {
 	// Message is the id of the most urgent waiting message, and the newest one of several. For Owed, it is the id of the
 	// agent's own message.
 	Message string `json:"message_id"`
-	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
+	Subject string `json:"subject"` // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
 	// other author. For Owed, People are the agents that owe an acknowledgment or an answer.
