@@ -1,6 +1,7 @@
 // Package namesake chooses new names for agents if two machines created agents with the same name before they merged
 // their mail. It only compares profiles from three commits. Package peers reads the commits and renames the agents.
-// Both machines choose the same names, because each calls Find with the sides swapped. See docs/reference/sync.md, "Names".
+// Both machines choose the same names, because each calls Find with the sides swapped. See docs/reference/sync.md,
+// "Names".
 package namesake
 
 import (

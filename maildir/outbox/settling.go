@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See docs/reference/tree.md,
-// "Sending by saving".
+// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See
+// docs/reference/tree.md, "Sending by saving".
 const SettleTime = 2 * time.Second
 
 // debouncer delays the handling of files saved by other programs until they have not changed for a while. It is safe

@@ -74,8 +74,8 @@ func (k *Keeper) Rescan(ctx context.Context) error {
 	}
 }
 
-// ingestEdited ingests the reported edits, or some of them, between two groups. If that fails, it schedules a comparison
-// of the whole tree.
+// ingestEdited ingests the reported edits, or some of them, between two groups. If that fails, it schedules a
+// comparison of the whole tree.
 func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	e := k.takeEdits(c)
 	err := k.ingestAlike(ctx, e.alike)
@@ -126,7 +126,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 type edits struct {
 	paths []string
 	alike []string     // files written by the server that other programs may have changed, although their FileStat is the same
-	level []chan error // callers waiting for a comparison that found differences among these edits
+	level []chan error // callers of Rescan to answer once these edits are ingested
 }
 
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.

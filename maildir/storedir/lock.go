@@ -180,8 +180,8 @@ func MoveIndex(root string) error {
 	return err
 }
 
-// SocketPath returns the path of the Unix socket of the process that owns the store at root. See docs/reference/tree.md, "The
-// store".
+// SocketPath returns the path of the Unix socket of the process that owns the store at root. See
+// docs/reference/tree.md, "The store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
 // LogPath returns the path of a background server's log.

@@ -19,8 +19,8 @@ import (
 )
 
 // Scope determines which project a path inside a Git working tree belongs to. The server, the commands and the guard
-// must all use the same Scope. Except for Home, the zero value is the documented default. See docs/reference/settings.md,
-// "Projects".
+// must all use the same Scope. Except for Home, the zero value is the documented default. See
+// docs/reference/settings.md, "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
 	Home    string // the user's home folder, which is never a working tree, even with a .git; empty if there is none

@@ -145,8 +145,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, even if they were not completed. If another program has written to the path in the
-// meantime, Undo does not change that program's file.
+// Undo reverts Stage and Publish, even if one of them failed halfway. If another program has written to the path since,
+// Undo does not change that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See docs/explanation/durability.md,
-// "Three notes that the server reads at startup".
+// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See
+// docs/explanation/durability.md, "Three notes that the server reads at startup".
 
 // recoverTree finishes or drops the operations that a crash interrupted. Afterwards, each operation in the journal is
 // complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not have been
