@@ -41,10 +41,10 @@ const closedEarly = "the connection was closed before the response was sent: kee
 // result. From the answer to a plain body, it strips the JSON-RPC envelope.
 type answer struct {
 	http.ResponseWriter
-	request *http.Request // its context is also canceled when a write fails
+	request *http.Request // a failed write also cancels its context
 	merge   bool          // whether to merge structured content into the result; set before the first write
 	plain   envelopeless  // strips the envelope; nil for JSON-RPC; set before the first write
-	greet   func() []byte // only for a stream: returns the bytes to send after the first write
+	greet   func() []byte // only for a stream: returns bytes to send once, after the first write
 	numbers keptNumbers   // numbers to restore in the answer; set before the first write
 	wait    *progress     // for a call that may wait for mail for up to an hour; otherwise nil
 
@@ -152,7 +152,7 @@ func (a *answer) finish() {
 		return
 	}
 	if a.whole == nil {
-		a.deadline(0) // net/http is about to write its buffer
+		a.deadline(0) // net/http may still have to write what it has buffered
 		return
 	}
 	body := a.whole.Bytes()

@@ -20,8 +20,8 @@ func newAnswers(bytes int64) answers {
 	return answers{own: tool.NewMemory(bytes), guests: tool.NewMemory(bytes / guestShare)}
 }
 
-// holdAnswer creates a hold (tool.Hold) on the caller's memory limit and attaches it to a request. Call end to release
-// the memory that was reserved through the hold.
+// holdAnswer attaches a hold (tool.Hold) to a request, through which the request reserves memory within the caller's
+// limit. Call end to release that memory.
 func (s *Server) holdAnswer(r *http.Request) (held *http.Request, end func()) {
 	memory := s.answers.own
 	if s.limitsOf(r) == &s.guests {

@@ -122,7 +122,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the response was sent")
 }
 
-// part passes a single message to the SDK as a batch of one, and returns the answer.
+// part passes one message of a batch to the SDK, as a batch of its own, and returns the answer.
 func (a *answer) part(h http.Handler, raw []byte) *part {
 	body := append(append([]byte("["), raw...), ']')
 	r := a.request.WithContext(a.request.Context())

@@ -32,8 +32,8 @@ type countedBody struct {
 	body  io.Reader
 	of    *limits
 	large bool  // more than smallBody bytes were declared or have arrived
-	taken int64 // bytes counted in of.bodies
-	share int64 // bytes counted in of.large.bodies
+	taken int64 // number of this body's bytes that of.bodies includes
+	share int64 // number of this body's bytes that of.large.bodies includes
 }
 
 // errNoRoom is returned by Read if reading more would exceed the limits.
@@ -147,8 +147,8 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho is the maximum size in bytes of each part of a request that the answer repeats. These parts are the id and,
-// in an error, the method or the unknown name or URI.
+// maxEcho is the maximum size, in bytes, of each part of a request that an answer repeats: the id and, in an error, the
+// method or the unknown name or URI.
 const maxEcho = 8 << 10
 
 // parseMessage checks body and parses the envelopes of its messages. The SDK itself would accept trailing garbage and
@@ -210,7 +210,7 @@ func (m *message) describe(h http.Header) {
 			URI  string `json:"uri"`
 		} `json:"params"`
 	}
-	_ = json.Unmarshal(m.body, &p) // the SDK reports a missing name
+	_ = json.Unmarshal(m.body, &p) // if the name is missing, the SDK returns an error
 	h.Set(protocol.MethodHeader, m.method)
 	if h.Set(protocol.NameHeader, p.Params.Name); m.method == "resources/read" {
 		h.Set(protocol.NameHeader, p.Params.URI)

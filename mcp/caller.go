@@ -12,9 +12,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// callerHeader is the request header in which the server passes the caller to the SDK's handlers. They see the headers
-// of every request, but only the context of a session's first request. If a client sends this header itself, the server
-// overwrites it.
+// callerHeader is the request header in which the server passes the caller to the SDK's handlers. The handlers see the
+// headers of every request, but only the context of a session's first request. If a client sends this header itself,
+// the server overwrites it.
 const callerHeader = "Mailtree-Caller"
 
 // headerOf encodes a caller as the value of callerHeader.

@@ -43,7 +43,7 @@ func newCrowd(t *testing.T) *crowd {
 	}
 	text := func(n int) string {
 		return strings.ReplaceAll(strings.ReplaceAll(hostileText(n), "\t", " "), "\x01", " ")
-	} // without control characters
+	} // text without control characters
 	for _, n := range []string{"Ann", "Bob"} {
 		if _, err := p.Agents.Register(t.Context(), maildir.Registration{
 			Program:  text(4096),

@@ -61,7 +61,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	if !ok {
 		return
 	}
-	place := counted.of.admit(counted.large) // admitted only now, so that a client that sends no body cannot occupy a slot
+	place := counted.of.admit(counted.large) // after reading the body, so that a slow client holds no slot
 	if place == nil {
 		busy(w, nil, "too many requests at once", aMoment)
 		return

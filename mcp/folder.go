@@ -20,7 +20,7 @@ type LinkedFolder struct {
 	Slug     string `json:"slug,omitempty"` // the project; "" after unlinking
 	HumanKey string `json:"human_key,omitempty"`
 	Moved    string `json:"moved,omitempty"`  // the project's former folder, which this folder replaces
-	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the folder no longer identifies
+	Hidden   string `json:"hidden,omitempty"` // the folder's own project, which the link now hides
 }
 
 func (s *Server) linkFolder(ctx context.Context, _ *maildir.Project, ask *FolderAsk) (LinkedFolder, error) {

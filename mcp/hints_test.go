@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestHints checks that the table in docs/reference/tools.md, "Hints", lists every tool that changes something, with the hints
-// that clients get. The server in this test has no store, so it cannot send email.
+// TestHints checks that the table in docs/reference/tools.md, "Hints", lists every tool that changes something, with
+// the hints that clients get. The server in this test has no store, so it cannot send email.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../docs/reference/tools.md")

@@ -14,7 +14,7 @@ import (
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart or another of the constants below
 	maildir.SessionEvent
-	Deaf  bool     `json:"deaf,omitempty"`  // the client cannot pass the answer to this event to the model
+	Deaf  bool     `json:"deaf,omitempty"`  // the client does not show the answer to the model
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
 	Asks  string   `json:"asks,omitempty"`  // for HookAsk: what the client asks the user's permission for
 }
@@ -24,7 +24,7 @@ type HookEvent struct {
 //   - HookStart: a session begins or loses its context
 //   - HookPrompt: the user enters a prompt
 //   - HookTool: tools have run
-//   - HookSubagent: a subagent has done something
+//   - HookSubagent: a subagent has reported an event of any kind
 //   - HookAsk: the client asks the user whether a tool may run
 //   - HookStop: a turn ends
 //   - HookCompact: the context is compacted

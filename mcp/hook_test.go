@@ -24,7 +24,7 @@ func TestIntroductionIsKnown(t *testing.T) {
 }
 
 // TestOwnMessagingIsKnown checks that the texts that agents read first say when to use mail instead of the client's own
-// messaging tools, which have the same names.
+// messaging tools, which have similar names.
 func TestOwnMessagingIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{"mail/instructions.md", "../skills/mailtree/SKILL.md"} {

@@ -39,7 +39,8 @@ type limits struct {
 // fits within it.
 const smallBody = 64 << 10
 
-// smallShare sets the share that is reserved for small requests: one in smallShare requests and body bytes.
+// smallShare is the divisor that turns the limits on requests and body bytes into the share reserved for small
+// requests.
 const smallShare = 4
 
 func (l *limits) set(requests, streams, bodies int64) {
@@ -149,8 +150,8 @@ func (p *place) vacate() {
 // aMoment tells the client to retry soon.
 const aMoment = "try again in a moment"
 
-// busy refuses a request because a limit has been reached. The argument what names the limit, and the argument then
-// says when to try again.
+// busy refuses a request because a limit has been reached. The argument what identifies the limit, and the argument
+// then says when to try again.
 func busy(w http.ResponseWriter, id []byte, what, then string) {
 	w.Header().Set("Retry-After", "1")
 	writeError(w, http.StatusServiceUnavailable, id, protocol.CodeBusy, "the server is busy ("+what+"): "+then)

@@ -26,7 +26,7 @@ func listings(t *testing.T) map[string]json.RawMessage {
 	t.Helper()
 	s := New(Config{})
 	for _, d := range s.routes {
-		d.paths = append(d.paths, "/listing/"+d.name) // the toolsets on the socket have no path on TCP
+		d.paths = append(d.paths, "/listing/"+d.name) // needed for the toolsets that have no path on TCP
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)

@@ -11,9 +11,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The operator of a store manages the mailboxes of all OS users, so the verbs below do not check who owns a mailbox.
-// They use the project that the command specifies. If it specifies none, they use the project of the command's working
-// tree. Outside a working tree, they use the default project.
+// The operator of a store manages the mailboxes of all OS users, so these verbs do not check who owns a mailbox. They
+// use the project that the command specifies or, if there is none, the project of the command's working tree. Outside a
+// working tree, they use the default project.
 
 // MailboxAsk is the body of POST /mailtree/mailbox-…. It identifies a mailbox by its name or its address.
 type MailboxAsk struct {

@@ -111,7 +111,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that respond to a 401 by trying to register through OAuth. Two such clients print
+// register answers clients that respond to a 401 by trying to register through OAuth. Two of these clients print the
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken

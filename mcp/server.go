@@ -39,7 +39,7 @@ import (
 const (
 	DefaultMaxBody        = 12 << 20  // enough for a message of 8 MiB, escaped as JSON
 	DefaultMaxBodies      = 128 << 20 // the SDK keeps several copies of a body while decoding it
-	DefaultMaxAnswers     = 64 << 20  // memory for large answers; see TestFaultMemory in cmd/mailtree
+	DefaultMaxAnswers     = 64 << 20  // TestFaultMemory in cmd/mailtree checks the memory that this takes
 	DefaultMaxRequests    = 1024
 	DefaultMaxStreams     = 4096 // enough for 1,024 agents, each with a bridge's hold request, a GET stream and a waiting call
 	DefaultMaxSessions    = 1024

@@ -75,9 +75,9 @@ func (x *sessions) touch(e *session) {
 	e.last = x.clock
 }
 
-// use prevents a session from being ended to make room for another session, until done is called. The context within is
-// canceled when leave is called. If the session is already being ended, use first waits until it has ended or ctx is
-// done. If the session does not exist, belongs to another owner or is being resumed, use does nothing and ok is false.
+// use prevents a session from being ended to make room for another session, until done is called. Calling leave cancels
+// the context within. If the session is already being ended, use first waits until it has ended or ctx is done. If the
+// session does not exist, belongs to another owner or is being resumed, use does nothing and ok is false.
 func (x *sessions) use(ctx context.Context, id, owner string) (within context.Context, done func(), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -181,9 +181,9 @@ func (x *sessions) await(ctx context.Context, e *session) (done func()) {
 	return func() {}
 }
 
-// start records that an initialize request is in progress until began is called. If the maximum number of sessions,
-// most, is already in use, start records nothing and ok is false. If a session must be ended first, makeRoom ends the
-// least recently used one and returns its id. The function living must return the existing sessions by id.
+// start records that an initialize request is in progress until began is called. The maximum number of sessions is
+// most. If that many are in use, start records nothing and ok is false. If a session must be ended first, makeRoom ends
+// the least recently used one and returns its id. The function living must return the existing sessions by id.
 func (x *sessions) start(most int, living func() map[string]*mcp.ServerSession) (makeRoom func() (ended string), ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -75,7 +75,7 @@ func (s *Server) mount(doors ...*route) {
 			SessionTimeout:               s.cfg.SessionTimeout,
 			MaxRequestBodyBytes:          s.cfg.MaxBody,
 			PropagateRequestCancellation: true,
-			DisableLocalhostProtection:   true, // checkHost is stricter and takes proxies into account
+			DisableLocalhostProtection:   true, // checkHost does this instead, and supports proxies
 		}
 		d.stateful = mcp.NewStreamableHTTPHandler(serve, &options)
 		options.Stateless = true

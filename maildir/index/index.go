@@ -19,9 +19,9 @@ const AllProblems = -1
 // Index answers queries about the trees. Package indexer implements it. An Index covers all projects of a store. The
 // project parameter is always a slug.
 //
-// The index is a function of the tree (docs/explanation/architecture.md, "Overview"). Only Ingest and Reconcile write rows, and
-// they read the content from the files. All methods are safe for concurrent use. A missing row is not an error: the
-// result is nil. Database errors are returned unchanged, because they are faults, not answers.
+// The index is a function of the tree (docs/explanation/architecture.md, "Overview"). Only Ingest and Reconcile write
+// rows, and they read the content from the files. All methods are safe for concurrent use. If a row is missing, the
+// result is nil, without an error. Database errors are returned unchanged.
 type Index interface {
 	// Attach adds a project. It must be called before any other method for that project. If the index already has the
 	// project, Attach only replaces the tree.
@@ -37,8 +37,8 @@ type Index interface {
 	// prevents reading a file, the file keeps its rows and is listed in Ingested.Unreadable.
 	//
 	// If written is not nil, it contains the content and state of files that the caller has just written. Ingest uses
-	// this content and state instead of reading the files. If a file's times do not prove that no other program has
-	// written to it, the next comparison reads the file again.
+	// this content and state instead of reading the files. If the file's times do not rule out a later write by another
+	// program, the next comparison reads the file again.
 	Ingest(ctx context.Context, project string, paths []string, written map[string]tree.Written) (Ingested, error)
 
 	// Reconcile compares the whole tree with the rows, and ingests the differences. It compares each file's size, times
@@ -46,8 +46,8 @@ type Index interface {
 	// number of files seen so far, and may be nil.
 	Reconcile(ctx context.Context, project string, progress func(done int)) (Ingested, error)
 
-	// Differing returns the paths at which the tree and the rows may differ. It changes nothing. Other callers may
-	// write in the meantime.
+	// Differing returns the paths at which the tree and the rows may differ. It changes nothing, and other callers may
+	// write concurrently.
 	Differing(ctx context.Context, project string) ([]string, error)
 
 	// Changes returns up to limit changes of all projects whose number (Change.Seq) is above after, oldest first.
@@ -88,18 +88,18 @@ type Index interface {
 	// Thread returns the messages of a thread, oldest first. The message whose id is the thread's id is included.
 	// Thread returns [] if there is no such thread.
 	Thread(ctx context.Context, q ThreadQuery) ([]MessageRow, error)
-	// Keyed returns all of the sender's messages with the given idempotency key, oldest first. BCC comes from the
+	// Keyed returns all of the sender's messages with the given idempotency key, oldest first. BCC is taken from the
 	// sender's copy.
 	Keyed(ctx context.Context, project, from, key string) ([]MessageRow, error)
 
 	// IDKeyed returns the id of the newest message with the given idempotency key that the agent received or sent. It
 	// returns "" if there is none.
 	IDKeyed(ctx context.Context, project, agent, key string) (string, error)
-	// Delivery returns an agent's copy, or nil if there is none. body and room are as for Message.
+	// Delivery returns an agent's copy of a message, or nil if there is none. body and room are as for Message.
 	Delivery(ctx context.Context, project, agent, id string, body BodyWanted, room *Room) (*Delivery, error)
 	// Deliveries returns an agent's copies of the given messages, without bodies, in any order.
 	Deliveries(ctx context.Context, project, agent string, ids []string) ([]Delivery, error)
-	// Inbox returns deliveries, newest first, and the counts as of the same moment.
+	// Inbox returns deliveries, newest first, and the agent's counts. Both are from the same snapshot of the index.
 	Inbox(ctx context.Context, q InboxQuery) ([]Delivery, Counts, error)
 	// OldestUnread returns at most n unread deliveries, oldest first, without bodies.
 	OldestUnread(ctx context.Context, project, agent string, n int) ([]Delivery, error)
@@ -126,15 +126,16 @@ type Index interface {
 	Hidden(ctx context.Context, project, agent string, now time.Time) (map[string]Hidden, error)
 	// Asked returns up to limit messages that were created since the given time and ask for an answer, newest first.
 	Asked(ctx context.Context, project string, since time.Time, limit int) ([]Asked, error)
-	// Acts returns up to limit times at which an agent wrote, read or acknowledged a message, newest first.
+	// Acts returns the times at which an agent wrote, read or acknowledged a message, newest first. It returns at most
+	// limit times.
 	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
 	// Outlines returns an outline of each message and its thread. The keys are the messages' cursors.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
-	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // copies in descending order of file name; [] past the end
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // in descending order of file name; empty past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
-	// CountMatches returns the number of messages that Search would find, up to the limit most. It returns 0 if a
+	// CountMatches returns the number of messages that Search would find, or most if there are more. It returns 0 if a
 	// prefix search takes too long.
 	CountMatches(ctx context.Context, q SearchQuery, most int) (int, error)
 	// Threads returns the threads of the messages that a query finds, sorted by the newest of these messages. It
@@ -145,14 +146,15 @@ type Index interface {
 	Claims(ctx context.Context, project string) ([]claim.Row, error)
 	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	// Problems returns problems, sorted by path, but no more than most. If project is "", it covers all projects.
+	// Problems returns a project's problems, or those of all projects if project is "", sorted by path. most limits
+	// their number; AllProblems means no limit.
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error)
 
 	// CountProblems counts a project's problems.
 	CountProblems(ctx context.Context, project string) (int, error)
 
-	// Newest returns up to limit of the newest messages in all projects, newest first, with project, id, thread, sender
-	// and subject.
+	// Newest returns the newest messages in all projects, newest first, and at most limit of them. Only project, id,
+	// thread, sender and subject are set.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
 	// ProjectsWith returns the projects that contain the named item, most recently active first. The argument what is
 	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
@@ -168,7 +170,7 @@ type Index interface {
 type Ingested struct {
 	Changes    []Change          // in the order in which they were recorded
 	Unreadable []tree.Unreadable // sorted by path; their rows are unchanged, and the caller must ingest them again
-	Untimed    []string          // all marks in the tree that have no time; only set by Reconcile
+	Untimed    []string          // all marks in the tree that have no time; set only by Reconcile
 }
 
 // Change is one difference that Ingest found between the tree and the rows.
@@ -184,7 +186,7 @@ type Change struct {
 	At      time.Time
 }
 
-// RemovesProject reports whether the change is the removal of the whole project.
+// RemovesProject reports whether the change removes the whole project.
 func (c *Change) RemovesProject() bool { return c.Kind == format.KindProject && c.Path == "" }
 
 // The values of Change.Op.
@@ -230,7 +232,7 @@ type MessageRow struct {
 
 	BodyBytes int64 // size of the whole body
 	BodyFrom  int64 // offset of Body in the whole body
-	BodyNext  int64 // offset of the rest of the body if a Room had no space for it; 0 if Body reaches the end
+	BodyNext  int64 // offset of the rest of the body if it did not fit in a Room; 0 if Body reaches the end
 }
 
 // WithoutRe returns a subject without the "Re:" that begins a reply's subject.
@@ -271,8 +273,8 @@ type Delivery struct {
 	Archived bool // hidden from inbox lists
 }
 
-// These values of Kind are for a message that is shown to an agent although the agent has no copy. Such a message is
-// treated as read.
+// A Delivery has one of these values of Kind if the agent sees the message without having a copy in its inbox. Such a
+// message is treated as read.
 const (
 	KindSent   = "sent"   // the agent sent the message
 	KindThread = "thread" // the message is in a thread that the agent requested
@@ -319,7 +321,7 @@ type InboxQuery struct {
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
 	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
-	Peek        bool   // the reader is not the agent, so reading is not recorded as the agent's activity
+	Peek        bool   // the reader is not the agent, so the read does not count as the agent's activity
 	ReplyTo     string // only replies to this message; empty for all
 	Room        *Room  // the page ends when the Room is full; if nil, only Limit applies
 	// ID and Thread are for Box.Inbox, and they override the other fields. ID selects only the message with that id,
@@ -332,7 +334,7 @@ type InboxQuery struct {
 type DueQuery struct {
 	Project, Agent string
 	Since          time.Time // messages since this time are considered recent
-	Most           int       // limit for each group: unread; urgent and unread; asking; recent; sent and asking; sent
+	Most           int       // limit for each kind: unread; urgent unread; read, asking; recent; sent, asking; sent
 	Open           bool      // omit the bcc recipients of the agent's own messages
 }
 
@@ -393,10 +395,10 @@ type ThreadQuery struct {
 	Thread   string
 	Bodies   bool
 	Receipts bool      // for Project.ThreadPage: include receipts, as in Project.Message
-	Agent    string    // for Project.ThreadPage: include this agent's copies; empty for no copies
+	Agent    string    // for Project.ThreadPage: include the copies of this agent; empty for none
 	Limit    int       // 0 for all
 	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
-	MostBody int64     // maximum number of bytes at the beginning of each body; 0 for all
+	MostBody int64     // number of bytes to read from the beginning of each body; 0 for all
 	MostText int64     // maximum number of bytes of all bodies together; used only with MostBody
 	Newest   bool      // for Project.ThreadPage: the newest messages, in chronological order
 	Since    time.Time // only messages created at or after this time; zero for all
@@ -478,7 +480,7 @@ type Hit struct {
 	Next    string // cursor for the hits after this one
 }
 
-// MarkOpen and MarkClose are the bytes with which FTS5 marks terms. Readable bodies do not contain them.
+// MarkOpen and MarkClose are the bytes that FTS5 puts around matched terms. Readable bodies do not contain them.
 const (
 	MarkOpen  = "\x01"
 	MarkClose = "\x02"

@@ -18,11 +18,12 @@ type Room struct {
 	Small, Large int
 	// Row returns how many bytes a message takes up in the answer, not counting its body.
 	Row func(m *MessageRow) int
-	// Fit finds the longest prefix of text that takes up no more than most bytes in the answer and does not end inside
-	// a character. The prefix is n bytes long and takes up size bytes in the answer.
+	// Fit finds the longest prefix of text that fits into the space left in the answer, most bytes, and does not end
+	// inside a character. The prefix is n bytes long and takes up size bytes in the answer.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes, plus beside bytes. If Reserve fails,
-	// the call returns its error. Release frees that memory. A call that waits for mail may free the memory first.
+	// Reserve waits until the server has memory for an answer of Large bytes. beside is the number of bytes to reserve
+	// in addition. If it fails, the tool call returns its error. Release frees that memory. A call that waits for mail
+	// may free the memory first.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
 	// Offset is the byte offset in the first message's body at which the answer begins. It must be at the start of a
@@ -111,9 +112,9 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads the part of a body that fits: the whole body or, if must is set, at least its beginning. size is
-// that part's size in the answer. If the body does not fit, takeBody returns a negative size and marks the room as
-// full.
+// takeBody reads the body from offset from, if it fits into left bytes of the answer. If must is set and the body does
+// not fit, takeBody reads as much as fits. size is the number of bytes that the text takes up in the answer. If the
+// body does not fit, takeBody marks the room as full and, unless must is set, returns a negative size.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {

@@ -18,7 +18,7 @@ type Ring struct {
 	trusted *registry.File[*trust]
 	nobody  *trust // trusts no key; used while trusted_keys is unusable
 
-	mu sync.Mutex // protects the content of every trust
+	mu sync.Mutex // guards the verified map of every trust
 }
 
 // trust is the content of one version of trusted_keys.

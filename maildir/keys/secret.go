@@ -203,8 +203,8 @@ func writeSecret(file, text string) error {
 	}
 }
 
-// Renew removes the key and the token of the store at root, so that its next start creates new ones. It returns any
-// error from the file system.
+// Renew removes the key and the token of the store at root, so that the server creates new ones at its next start. It
+// returns any error from the file system.
 func Renew(root string) error {
 	for _, name := range []string{keyFile, oldKeyFile, tokenFile} {
 		if err := os.Remove(filepath.Join(root, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

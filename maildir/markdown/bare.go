@@ -19,7 +19,7 @@ type bareLinks struct{}
 // parentheses. goldmark also calls Parse at the beginning of a text.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
-// Parse returns a link if an address begins at the current position, or right after a trigger byte there.
+// Parse returns a link if an address begins at the current position, or after the trigger byte at that position.
 func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) ast.Node {
 	line, at := block.PeekLine()
 	before := 0
@@ -42,7 +42,7 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 	return link
 }
 
-// bareBegins lists the possible beginnings of an address. They must be followed by a host.
+// bareBegins lists the prefixes of a bare address. A host must follow the prefix.
 var bareBegins = []string{"https://", "http://", "www."}
 
 // bareAddress returns the web address at the beginning of a line, or nil if there is none. The address extends to a

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// hostile returns bodies of about n bytes that are large in one dimension, or that have been found to be slow in
-// goldmark or in our code.
+// hostile returns bodies of about n bytes that consist of many repetitions of one construct, or that turned out to be
+// slow in goldmark or in our code.
 func hostile(n int) map[string]string {
 	fill := func(unit string) string { return strings.Repeat(unit, n/len(unit)+1)[:n] }
 	halves := func(a, b string) string {

@@ -33,7 +33,8 @@ func MayHaveImages(body string) bool {
 // unchanged. RewriteImages does not escape the results of to, so they must not contain spaces, quotes or brackets.
 //
 // Images in code, images written as references ([alt][name]), and everything after the first Limit bytes are not
-// changed. If the unread text may contain images, whole is false. The bytes of data URIs do not count toward Limit.
+// changed. The bytes of data URIs do not count toward Limit. whole is false if the text after Limit may contain images,
+// or if goldmark failed.
 func RewriteImages(body string, to func(destination string) string) (out string, whole bool) {
 	if !MayHaveImages(body) {
 		return body, true
@@ -121,7 +122,8 @@ var blankImage = lazy.Regexp(`!\[(?:[^\[\]\n]|\[[^\[\]\n]*\])*\](\([ \t]*)` +
 	`(?:[ \t]+(?:"[^"\n]*"|'[^'\n]*'))?[ \t]*\)`)
 
 // blankImages finds everything in text that looks like an image with a space in its destination. The result maps the
-// offset of the "(" to the destination. It is an image only if that offset is in plain text, outside code and links.
+// offset of the "(" to the destination. The match is an image only if that offset is in plain text, outside code and
+// links.
 func blankImages(text string) map[int]span {
 	found := map[int]span{}
 	for _, m := range blankImage().FindAllStringSubmatchIndex(text, -1) {
@@ -172,7 +174,7 @@ func destination(text string, tail span) (span, bool) {
 	return span{start, start + end}, end > 0
 }
 
-// closingAngle returns the length of the text up to the end of "<…>".
+// closingAngle returns the length of the "<…>" at the beginning of s, or -1 if it is not closed.
 func closingAngle(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {

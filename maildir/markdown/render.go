@@ -18,7 +18,7 @@ import (
 // the caller should show the body as plain text.
 //
 // The HTML contains none of the sender's markup: HTML in the body is shown as text. An image becomes a link, so that
-// reading the body loads nothing. A bare web address also becomes a link. A quote at the end of the body is folded,
+// reading the body loads nothing. A bare web address also becomes a link. A quote at the end of the body is collapsed,
 // because it is usually the text of the message that the sender replied to. The caller must still clean the HTML with
 // [Clean].
 func Render(body string) (string, bool) {
@@ -133,7 +133,7 @@ func (r reading) renderImage(w util.BufWriter, source []byte, n ast.Node, enteri
 	return ast.WalkContinue, nil
 }
 
-// renderQuote folds a quote if there is text before it and none after it.
+// renderQuote collapses a quote that ends the body, unless the body consists only of the quote.
 func renderQuote(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	fold := n.Parent().Kind() == ast.KindDocument && n.PreviousSibling() != nil && n.NextSibling() == nil
 	if entering {

@@ -49,7 +49,7 @@ type sheet struct {
 // margin is the text at the beginning of each line of a block.
 type margin struct {
 	first, rest string
-	width       int // number of columns that first and rest take up
+	width       int // width of first, and of rest, in columns
 }
 
 // next returns the text for the beginning of the next line.
@@ -319,7 +319,7 @@ func (s *sheet) lineColumns(line []piece) (n int) {
 // joined appends a piece to a line.
 func joined(line []piece, p piece) []piece {
 	if last := len(line) - 1; last >= 0 && line[last].style == p.style {
-		line = slices.Clone(line) // words may share the same slice
+		line = slices.Clone(line) // several words may share this slice
 		line[last].text += p.text
 		return line
 	}

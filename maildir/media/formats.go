@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout contains the properties of an image that an imageFormat's walk has determined.
+// layout contains what the walk function of an imageFormat finds out about an image.
 type layout struct {
 	width, height int
 	webp          bool

@@ -87,7 +87,7 @@ func hostileImages(t testing.TB) []sample {
 // sample is a file with the expected result.
 type sample struct {
 	name, data string
-	want       string // the stored extension, and a part of the note about the file; "" accepts any result
+	want       string // the stored extension, a space, and text that the note contains; "" accepts any result
 }
 
 // TestHostile checks that only images are treated as images, and that a process that examines and converts all of the

@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// maxPhoto is the maximum number of pixels in a photograph that may be recoded.
+// maxPhoto is the maximum number of pixels of a photograph to re-encode.
 const maxPhoto = 1 << 23
 
-// IsPhoto reports whether the image is a JPEG that may be recoded with loss.
+// IsPhoto reports whether the file is a JPEG image that Recode may re-encode.
 func (f *File) IsPhoto() bool {
 	return f.Pixels > 0 && f.Pixels <= maxPhoto && f.Type == jpegType && f.layout.fixed == ""
 }
 
-// Recode replaces a photograph with the lossy WebP image that code returns, if that image is at least a fifth
-// smaller. A smaller gain would not be worth the loss of detail. Recode returns a clause that says why the file stays
-// unchanged, or "" if it was recoded.
+// Recode replaces a photograph with the lossy WebP image that code returns, if that image is at least a fifth smaller.
+// A smaller gain would not be worth the loss of detail. Recode returns a clause that says why the file stays unchanged,
+// or "" if it was replaced.
 func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg []byte) ([]byte, error)) (kept string) {
 	coded, err := code(ctx, f.Data)
 	if err != nil {

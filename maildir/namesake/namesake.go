@@ -1,6 +1,7 @@
 // Package namesake chooses new names for agents if two machines created agents with the same name before they merged
 // their mail. It only compares profiles from three commits. Package peers reads the commits and renames the agents.
-// Both machines choose the same names, because each calls Find with the sides swapped. See docs/reference/sync.md, "Names".
+// Both machines choose the same names, because each calls Find with the sides swapped. See docs/reference/sync.md,
+// "Names".
 package namesake
 
 import (
@@ -49,10 +50,10 @@ func isSame(a, b *format.Profile) bool {
 	return a.Machine != "" && a.Machine == b.Machine && a.Inception.Equal(b.Inception)
 }
 
-// areTwo reports whether the two sides' profiles belong to different agents, rather than to one agent.
+// areTwo reports whether the two sides' profiles belong to different agents.
 func (v *Versions) areTwo() bool {
 	people := v.Ours.Program == core.PersonProgram && v.Theirs.Program == core.PersonProgram
-	// handedOver means that both profiles belong to one agent, and that the user changed the machine in one of them.
+	// handedOver is true if both profiles belong to one agent and the user changed the machine in one of them.
 	handedOver := v.Base.Name != "" && v.Ours.Inception.Equal(v.Theirs.Inception)
 	return v.Ours.Machine != "" && v.Theirs.Machine != "" && v.Ours.Machine != v.Theirs.Machine && !people && !handedOver
 }
@@ -81,7 +82,7 @@ func Find(profiles map[string]*Versions, here Here) (pairs []Pair, err error) {
 		v := profiles[name]
 		p := Pair{Name: name, Ours: v.Ours, Theirs: v.Theirs, Lost: isAfter(&v.Ours, &v.Theirs)}
 		switch {
-		case v.areTwo() && !isSame(&v.Base, p.First()): // if the base contains the first agent, a user replaced it
+		case v.areTwo() && !isSame(&v.Base, p.First()): // otherwise, a user replaced the base's agent
 			pairs = append(pairs, p)
 		case v.Base.Name == "" && isSame(&v.Ours, &v.Theirs):
 			for was, w := range profiles {

@@ -91,8 +91,8 @@ func (s *saved) sentBefore(id string) error {
 // errSavedAnew means that the file was changed or removed just before the server would have sent it.
 var errSavedAnew = errors.New("the file has changed in the meantime")
 
-// take plans the removal of the file that a message was read from. It returns errSavedAnew if the file has changed
-// since it was read, or any error from writer.Group.Take.
+// take plans to remove the saved file. It returns errSavedAnew if the file has changed since it was read, or any error
+// from writer.Group.Take.
 func (s *saved) take(g *writer.Group, tx *writer.Tx) error {
 	taken, err := g.Take(tx, s.path, s.sum)
 	if err == nil && !taken {
@@ -115,7 +115,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // the same for all files, so that they are sent in the order in which they were saved
+	due := o.pending.in(SettleTime) // one time for all, so that takeDue returns them together, in order
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)
@@ -191,8 +191,8 @@ func (o *Outbox) isAway(was *bool) bool {
 	return away
 }
 
-// preserveSaved creates one commit for all files that are about to be sent, instead of one commit for each file. It
-// ignores errors, because they occur again when each file is sent.
+// preserveSaved commits all files that are about to be sent in one commit, instead of one commit for each file. It
+// ignores errors, because sending the files reports them.
 func (o *Outbox) preserveSaved(ctx context.Context, due []pendingFile) {
 	var paths []string
 	for _, f := range due {

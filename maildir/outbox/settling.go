@@ -9,15 +9,15 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See docs/reference/tree.md,
-// "Sending by saving".
+// SettleTime is how long a saved file must remain unchanged before the server treats it as finished. See
+// docs/reference/tree.md, "Sending by saving".
 const SettleTime = 2 * time.Second
 
 // debouncer delays the handling of files saved by other programs until they have not changed for a while. It is safe
 // for concurrent use. Use newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
-	bell chan struct{}    // receives a value when the next file may be due earlier than before
+	bell chan struct{}    // receives a value when a file is added, which may be due first
 
 	mu    sync.Mutex
 	files map[string]pendingFile // by path
@@ -34,7 +34,7 @@ func newDebouncer(now func() time.Time) debouncer {
 	return debouncer{now: now, bell: make(chan struct{}, 1), files: map[string]pendingFile{}}
 }
 
-// in returns the time that is d from now.
+// in returns the time d from now.
 func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
 // wait schedules a file to be handled at the time due, provided that it is then still in the state st.

@@ -168,7 +168,7 @@ func (f *Folder) Open() (all []Item, err error) {
 
 // Since returns the items queued at or after the given time, whether or not they have ended.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
-	for _, dir := range []string{format.QueueDir, endedDir} { // this order also finds items that end in the meantime
+	for _, dir := range []string{format.QueueDir, endedDir} { // in this order, no item that ends now is missed
 		entries, err := f.Tree.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

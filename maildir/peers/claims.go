@@ -143,8 +143,8 @@ func (sy *Sync) runClaimRounds(ctx context.Context, ask *claim.Request) (res *cl
 		Why: err.Error(), Err: err}
 }
 
-// SyncClaims synchronizes this machine's claims with the other machines' claims. If the other machines cannot be
-// reached, it returns ErrUnavailable, unless claims are currently granted on this machine alone.
+// SyncClaims synchronizes this machine's claims with the other machines' claims. If the shared repository cannot be
+// reached, SyncClaims returns ErrUnavailable, unless this machine may grant claims alone (Config.ClaimAlone).
 func (sy *Sync) SyncClaims(ctx context.Context) error {
 	err := sy.withClaims(ctx, func(ctx context.Context) error {
 		if err := sy.mail.History.FetchClaims(ctx); err != nil {

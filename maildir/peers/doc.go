@@ -10,7 +10,8 @@
 // While two machines cannot reach each other, they may create agents with the same name. When their mail is merged, the
 // agent that was created first keeps the name. The other agent becomes NAME-machine and keeps its folder and claims.
 // Both machines compute the same names. The first agent's machine imports the other agent's files under the new name.
-// The other agent's machine renames its agent before it merges, and notifies both agents. See docs/reference/sync.md, "Names".
+// The other agent's machine renames its agent before it merges, and notifies both agents. See docs/reference/sync.md,
+// "Names".
 //
 //	sync.go    the rounds
 //	merge.go   merges the shared branch into the tree

@@ -105,8 +105,8 @@ func (sy *Sync) formatIn(ctx context.Context, commit string) (n int, bad, err er
 	return n, bad, err
 }
 
-// raisedBy reports which side of a merge, if any, has a higher format in project.json than the other side. The merge
-// then keeps that side's file, even if the other side's file is newer, because a merge must not lower the format.
+// raisedBy reports which side of a merge, if any, has the higher format in project.json. The merge then keeps that
+// side's file, even if the other side's file is newer, because a merge must not lower the format.
 func (sy *Sync) raisedBy(ctx context.Context, m *history.MergeInput) (ours, theirs bool, err error) {
 	isProject := func(f merge.File) bool { return f.Path == format.ProjectFile }
 	if !slices.ContainsFunc(m.Files, isProject) {

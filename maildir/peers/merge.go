@@ -108,13 +108,13 @@ func (sy *Sync) inTheWay(changes []merge.Change) error {
 	return nil
 }
 
-// later finds out which side changed a file last.
+// later reports which side of a merge changed a file last.
 type later struct {
 	theirs func(path string) bool
 	err    error
 }
 
-// laterOf returns a later that reads the times of both sides' changes when it is first used. If both sides changed a
+// laterOf returns the later of a merge. Its first use reads the times of both sides' changes. If both sides changed a
 // file in the same second, both machines treat the content with the greater hash as the later one.
 func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	l := &later{}

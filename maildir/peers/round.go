@@ -105,8 +105,8 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 	return entries, nil
 }
 
-// readRemoved finds the files that matched the list and have been removed since. It checks the paths, because a file
-// that exists may be invalid and therefore not be a claim.
+// readRemoved finds the claim files that have been removed since the files last matched the list. It checks whether
+// each file exists, because an invalid file is not among the claims either.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)
@@ -148,7 +148,7 @@ func (r *claimRound) readAgents(ctx context.Context, ask *claim.Request) error {
 	return nil
 }
 
-// claimant returns the facts about an agent that the list needs, or nil if a is nil.
+// claimant converts an agent to the form that package claimlist needs. It returns nil if a is nil.
 func (sy *Sync) claimant(a *index.AgentRow) *claimlist.Agent {
 	if a == nil {
 		return nil

@@ -26,7 +26,7 @@ import (
 const SyncInterval = 10 * time.Second
 
 const (
-	syncGather = time.Second // how long commits are collected before they are pushed
+	syncGather = time.Second // delay before a push, so that one push covers several commits
 	syncTries  = 12          // maximum number of tries in one round; a try fails if another machine pushes or a file changes
 	syncSlow   = time.Minute // how long a round may take before it is reported as a problem
 )
@@ -40,7 +40,7 @@ type SyncState struct {
 	Skipped  int       `json:"stay,omitempty"`   // number of files that the last merge skipped: links, executables, invalid names
 	SyncedAt time.Time `json:"level,omitzero"`   // when the mail was last up to date
 	Problem  string    `json:"problem,omitempty"`
-	Since    time.Time `json:"since,omitzero"` // when Problem began
+	Since    time.Time `json:"since,omitzero"` // when sync began to fail
 
 	Claims string `json:"claims,omitempty"` // why claims are not shared although the mail is shared; empty if they are shared
 
@@ -188,7 +188,7 @@ func (sy *Sync) Set(on bool) error {
 	defer sy.setting.Unlock()
 	s, err := storedir.LoadShared(root, sy.mail.Slug)
 	if s.On = on; !on && s.Key == sy.mail.OwnKey() {
-		s.Key = "" // the path in project.json applies again
+		s.Key = "" // use the path in project.json again
 	}
 	if err == nil {
 		err = storedir.SaveShared(filepath.Dir(storedir.Repo(root, sy.mail.Slug)), s)
@@ -278,7 +278,7 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			return
 		case <-timer:
 			fetch = true
-			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // spreads out the machines' polls
+			due = time.Now().Add(interval - interval/8 + rand.N(interval/4+1)) // keeps machines from polling in step
 		case <-sy.bell:
 			if clock.Sleep(ctx, min(syncGather, interval)) != nil {
 				return
@@ -288,7 +288,8 @@ func (sy *Sync) KeepShared(ctx context.Context) {
 			continue
 		}
 		err := sy.syncRound(ctx, func(ctx context.Context) error {
-			// After a problem, the round fetches, because only a fetch shows that the repository can be reached again.
+			// After a problem, fetch even if no poll is due: only a fetch shows that the repository can be reached
+			// again.
 			return sy.sync(ctx, fetch || sy.State().Problem != "")
 		})
 		if err == nil {

@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns the Message-ID of the message that m answers, and the Message-IDs of the earlier messages, oldest
-// first, all without < and >. A message from another site keeps its own Message-ID.
+// EmailIDs returns the Message-ID of the message that m replies to, and the Message-IDs of the messages before that
+// one, oldest first. All are without < and >. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -207,9 +207,9 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 }
 
 // TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
-// If it has already sent a notice with the same last item (see lastOf), it sends no other notice. The notice does not
-// identify bcc recipients or their items, because other agents can read it (Invariant I7). core.MostNotices does not
-// apply. TellUnsent returns any error from the writer.
+// A notice is identified by the last of its items (see lastOf), and TellUnsent does not send the same notice twice. The
+// notice does not identify bcc recipients or their items, because other agents can read it (Invariant I7).
+// core.MostNotices does not apply. TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -36,7 +36,7 @@ type Incoming struct {
 	Hash         [32]byte  // identical for the same message, no matter which route it took
 	HTML         string    // the text in HTML; empty if there is none
 	BodyFromHTML bool      // the body was converted from HTML
-	Problems     []string  // faults in the message, as sentences without their final period
+	Problems     []string  // what is wrong with the message, as sentences without a final period
 
 	Attachments []attachment.File
 	Raw         []byte // the message as received
@@ -189,8 +189,8 @@ func newest(list []string, most, bytes int) []string {
 	return list[from:]
 }
 
-// parties removes parties from To and CC so that they do not exceed a message's limits. It leaves room for the
-// message's bcc recipient.
+// parties returns the first addresses of To and CC, as many as a message may have. It leaves room for the message's bcc
+// recipient.
 func parties(to, cc []string) (keptTo, keptCC []string) {
 	most, bytes := format.MaxRecipients-1, maxForeignParties
 	for i, n := range slices.Concat(to, cc) {
@@ -206,8 +206,8 @@ func parties(to, cc []string) (keptTo, keptCC []string) {
 	return keptTo, keptCC
 }
 
-// facts returns the facts that the delivery depends on: the key, the message's thread, and the threads of the messages
-// that it refers to.
+// facts returns the facts that the delivery depends on (writer.Tx.Facts): the key, the message's own Message-ID, and
+// the Message-IDs of the messages that it refers to.
 func (in *Incoming) facts(m *format.Message) []string {
 	facts := []string{core.KeyFact(m.From, m.Key)}
 	for _, id := range append([]string{m.MessageID, m.InReplyTo}, m.References...) {
@@ -243,7 +243,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	if err := p.mail.CheckSize(data); err != nil {
 		return err
 	}
-	if _, err := format.ParseMessage(m.ID, data); err != nil { // an invalid file would be reported as a problem
+	if _, err := format.ParseMessage(m.ID, data); err != nil { // do not write an invalid file
 		return err
 	}
 	for i := range files {

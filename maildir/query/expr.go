@@ -26,8 +26,8 @@ type Query struct {
 	Lower string
 
 	// Unspaced is the first word in a script without spaces between words, such as Chinese. The index does not split
-	// such text into words. It stores whole runs of characters, which can be found only by their beginnings. Unspaced
-	// is "" if there is no such word.
+	// such text into words. A search finds a run of such characters only by its beginning. Unspaced is "" if there is
+	// no such word.
 	Unspaced string
 
 	// Plain means that quotes, parentheses or operators were unbalanced, so that every word is searched for as text.

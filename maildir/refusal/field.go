@@ -1,7 +1,7 @@
 package refusal
 
-// Field is a field of a request. Its text is the noun used in logs. If a reader's Words have an argument for the field,
-// the reader sees the argument's name instead (Words.Args).
+// Field is a field of a request. Its text is the noun for the field, as used in logs. Words.Args may replace the noun
+// with the name of an argument.
 type Field string
 
 // Fields of requests.

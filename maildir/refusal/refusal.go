@@ -42,7 +42,7 @@ type Error struct {
 	Near   []string // names similar to the unknown name, nearest first
 	All    []string // all existing names if there are only a few; for a folder, the projects below it
 	In     []string // other projects in which Name exists
-	Err    error    // the cause, for the log; only {cause} shows it
+	Err    error    // the cause, for the log; the sentence contains it only as {cause}
 }
 
 // Over returns the refusal for a number or size n that exceeds limit.

@@ -89,8 +89,8 @@ func (w *Words) phrase(key string, e *Error) string {
 	return w.fill(text, e)
 }
 
-// fact returns a refusal's fact for a key. It quotes values from callers and other parties, unless the key begins with
-// =.
+// fact returns the text of a refusal's fact, given the fact's key. It quotes a value that comes from a caller or
+// another party, unless the key begins with =.
 func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 	switch key {
 	case "field":

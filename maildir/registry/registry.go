@@ -72,7 +72,7 @@ func (f *File[T]) Load() (T, error) {
 		return f.content, err
 	}
 	f.content, f.stamp = content, stamp
-	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // otherwise another change may result in the same stamp
+	f.counts = stamp.CTime < began.Add(-tree.Racy).UnixNano() // otherwise, a later change could leave the same stamp
 	return content, nil
 }
 

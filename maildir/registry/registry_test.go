@@ -100,7 +100,7 @@ func TestLoadAgain(t *testing.T) {
 	if !again() {
 		t.Error("a new file was not parsed")
 	}
-	for end := time.Now().Add(time.Minute); again(); { // until the stamp proves that the file is unchanged
+	for end := time.Now().Add(time.Minute); again(); { // a recently changed file is parsed every time
 		if time.Now().After(end) {
 			t.Fatalf("the file was parsed every time, %d times in all", c.parsed)
 		}

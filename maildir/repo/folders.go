@@ -23,7 +23,7 @@ func (f Folders) PlaceOf(dir string) (Place, error) {
 	if err != nil || len(f) == 0 {
 		return place, err
 	}
-	for _, path := range []string{place.Path, dir} { // dir matters if it is in a linked worktree that is itself listed
+	for _, path := range []string{place.Path, dir} { // dir, too, because f may list a linked worktree
 		in, ok := f.around(path)
 		if !ok {
 			continue

@@ -71,7 +71,7 @@ func PlaceOf(dir string) (Place, error) {
 			BareTop: common,
 		}, nil
 	}
-	if filepath.Base(common) == ".git" { // a bare repository outside a container is named by its own path
+	if filepath.Base(common) == ".git" { // otherwise, common is a bare repository without a container
 		common = filepath.Dir(common)
 	}
 	return Place{Path: filepath.Join(common, rel), Top: common}, nil
@@ -131,9 +131,9 @@ func WithoutLinks(dir string) (string, error) {
 }
 
 // relative returns an absolute path relative to the folder top of a code base, and "." for top itself. A path in a
-// worktree that is linked to top's working tree, or in another folder of the code base, is treated as the same path
-// in top. For example, the file a in a linked worktree becomes a, wherever that worktree is. ok is false if the path
-// is not in any of these folders. elsewhere reports whether the path is in a folder other than top. relative reads
+// worktree that is linked to top's working tree, or in another folder of the code base, is treated as the same path in
+// top. For example, a.go at the top of a linked worktree becomes "a.go", wherever that worktree is. ok is false if the
+// path is not in any of these folders. elsewhere reports whether the path is in a folder other than top. relative reads
 // the same files as PlaceOf, and returns an error only for a machine fault.
 func (f Folders) relative(top, path string) (rel string, ok, elsewhere bool, err error) {
 	path = filepath.Clean(path)

@@ -28,7 +28,7 @@ type Codebase struct {
 	file  string        // path of the configuration file that was last read
 	stat  tree.FileStat // the file's state when it was read
 	fold  bool
-	dir   string          // the folder whose paths are in files
+	dir   string          // the folder that files is about
 	files map[string]bool // cached answers for paths below dir
 	until time.Time       // when files expires
 }

@@ -19,7 +19,7 @@ import (
 // indexes change. It is safe for concurrent use. The zero value is ready to use.
 type Tracked struct {
 	mu   sync.Mutex
-	kept []tracked // most recently used list first
+	kept []tracked // most recently used first
 }
 
 // tracked is the list of names in one index.

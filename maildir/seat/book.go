@@ -74,7 +74,7 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the seats of all windows, except the window of the agent whose name is but.
+// Vacate removes the pane from the seats of all windows, except from the window of one agent, but.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func (b *Book) EndGone() []Seat {
 	return b.endGone(Key{})
 }
 
-// endGone is like EndGone, but skips the session whose key is but. The caller must hold b.mu.
+// endGone is like EndGone, but skips the session with the key but. The caller must hold b.mu.
 func (b *Book) endGone(but Key) (gone []Seat) {
 	_, ended := b.sessions(everyone)
 	for _, s := range ended {
@@ -206,7 +206,7 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // another event in the same minute is not worth a write
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // saves a write for most events
 			s.Active = now
 		}
 	})
@@ -231,9 +231,9 @@ func (b *Book) change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 // seen is the seat's state when these messages were loaded. Tell returns the messages that have not been announced at
 // the seat since its last Cut.
 //
-// If more is set, older unread messages exist. After the call, the older messages are treated as announced. The first
-// such call after a Cut sets older. If the seat was removed or cut after seen was loaded, Tell records nothing and ok
-// is false.
+// If more is set, older unread messages exist. After the call, the older messages are treated as announced. In the
+// first such call after a Cut, older is true. If the seat was removed or cut after seen was loaded, Tell records
+// nothing and ok is false.
 func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, older, ok bool) {
 	b.Change(seen.Key, func(s *Seat) {
 		if ok = s.Since.Equal(seen.Since); !ok {
@@ -250,7 +250,8 @@ func (b *Book) Tell(seen *Seat, unread []Unread, more bool) (fresh []Unread, old
 	return fresh, older, ok
 }
 
-// Rename gives an agent another name. The models of the agent's sessions are then told the new name.
+// Rename gives an agent another name. It also clears Introduced, so that the models of the agent's sessions are told
+// the new name.
 func (b *Book) Rename(from, to string) {
 	b.mu.Lock()
 	for k, s := range b.load() {
@@ -336,7 +337,7 @@ func (b *Book) load() map[Key]Seat {
 // takeOver converts earlier versions' records about agents in tmux windows into seats, and schedules their files for
 // removal. There is one such file for each agent.
 func (b *Book) takeOver() {
-	// This does not use a caller's context: the book keeps the result, so reading must not stop halfway.
+	// Do not use a caller's context here: the book keeps the result, so it must be complete.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
 		var old struct {
 			Pane

@@ -102,8 +102,8 @@ type Seat struct {
 	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; empty if there is none or it is unknown
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// A message announced before Since is announced again, because the earlier notice is no longer in the model's
-	// context, or because the window's agent has worked or been offline in the meantime.
+	// Messages announced before Since are announced again: since then, the model has lost its context, or the window's
+	// agent has worked or been offline.
 	Since      time.Time            `json:"since,omitzero"`
 	Introduced bool                 `json:"introduced"`      // the model has been told its agent's name
 	Told       map[string]time.Time `json:"told,omitempty"`  // when a message was last announced, by message id
@@ -119,7 +119,7 @@ func (s *Seat) Live(now time.Time) bool {
 	if !s.Ended.IsZero() || s.Process.Gone() {
 		return false
 	}
-	known := s.Process != "" && !s.Process.Serves() // a server outlives its sessions
+	known := s.Process != "" && !s.Process.Serves() // a process that serves several sessions outlives them
 	return known || now.Sub(s.Active) < silentFor
 }
 
@@ -195,7 +195,7 @@ func Sits(t *tree.Tree, above []Process, at Pane) bool {
 
 // readAll reads a tree's seats. A damaged file is treated as missing.
 func readAll(t *tree.Tree) (all []Seat) {
-	// This does not use a caller's context: a Book keeps the result, so reading must not stop halfway.
+	// Do not use a caller's context here: a Book keeps the result, so it must be complete.
 	_ = t.Walk(context.Background(), format.SessionsDir, func(file string, _ fs.DirEntry) error {
 		if s, ok := readFile(t, file); ok && s.path() == file {
 			all = append(all, s)

@@ -67,7 +67,7 @@ func TestBounds(t *testing.T) {
 	b.Sit("Cy", Pane{Tmux: "/tmp/s,1,0", Pane: "%1"})
 	old := b.begin("old", "Old")
 	b.end(old)
-	for i := range maxSessions - 1 { // uses save, because begin writes a file and checks all sessions
+	for i := range maxSessions - 1 { // not with begin, which writes a file and checks all sessions each time
 		b.at = b.at.Add(time.Minute)
 		b.save(Seat{Key: Key{Client: "claude", ID: fmt.Sprint(i)}, Agent: "A", Dir: "/code", Began: b.at, Active: b.at})
 	}

@@ -30,7 +30,7 @@ const (
 // Way returns how to wake the agent if no process is waiting to wake it. It returns "" if there is no way.
 func (s *Seat) Way() string {
 	switch {
-	case s.Client == "codex": // Codex runs its hooks in the environment of another window
+	case s.Client == "codex": // its hooks run in the environment of another window
 		return ByQueue
 	case s.IsWindow() || s.Pane.Tmux != "":
 		return InWindow

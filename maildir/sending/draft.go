@@ -152,7 +152,8 @@ func (d *Order) Check() error {
 	return nil
 }
 
-// FillFrom copies from m the fields that the sender sets and that both types have. Order.Message does the reverse.
+// FillFrom copies the fields that the sender sets from m to d, as far as both types have them. Order.Message does the
+// reverse.
 func (d *Draft) FillFrom(m *format.Message) {
 	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC
 	d.Subject, d.Body = m.Subject, m.Body

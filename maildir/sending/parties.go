@@ -114,8 +114,8 @@ const UnknownSender = "unknown-sender@invalid"
 var toUnknownSender = refusal.Invalid("Nothing was sent: {name} {arg} is a placeholder for an unknown sender. " +
 	"Mail to this address reaches no one.")
 
-// refuseAutomatic returns an error if a program answers automatic mail from another domain. Otherwise, two programs
-// could answer each other forever. Spec: RFC 3834 2.
+// refuseAutomatic returns an error if a program replies to automatic mail from another domain. Otherwise, two programs
+// could reply to each other forever. Spec: RFC 3834 2.
 func (s *Sender) refuseAutomatic(ctx context.Context, d *Order) error {
 	if d.InReplyTo == "" || d.Origin.Person() {
 		return nil

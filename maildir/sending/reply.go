@@ -136,9 +136,9 @@ func add(list, names []string) []string {
 	return list
 }
 
-// needAuthor returns an error if a reply to a message from another project cannot reach the author. This happens if
-// the message came by email, so that its sender only claims to be in another project. It also happens if the project
-// does not exist on this machine. The reply is never sent as email.
+// needAuthor returns an error if a reply to a message from another project cannot reach the author. This is the case if
+// the message came by email and its sender only claims to be in another project, or if the project does not exist on
+// this machine. The reply is never sent as email.
 func (s *Sender) needAuthor(ctx context.Context, d *Order, m *index.MessageRow) error {
 	if m.Door == format.DoorGateway {
 		return &refusal.Error{

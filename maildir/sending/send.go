@@ -34,7 +34,7 @@ func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
 // It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
 // It returns ErrInvalid or ErrTooLarge for an invalid draft, and ErrConflict if the key was used for other content. It
 // returns ErrUnavailable if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft.
-// These conditions do not matter if the message was already delivered with the same key. See docs/reference/tools.md,
+// If the message was already delivered with the same key, Send succeeds even then. See docs/reference/tools.md,
 // "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)

@@ -60,7 +60,7 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	})
 	for _, path := range []string{format.ReadMark(d.CopyPath), format.AckMark(d.CopyPath)} {
 		is, err := s.mail.ContentNow(path)
-		// If the entry at path is not a valid file (FaultFile), the reply did not create it.
+		// FaultFile means that the reply did not create what is at path.
 		if err != nil && tree.FaultOf(err) != tree.FaultFile {
 			return err
 		}
@@ -80,8 +80,8 @@ func (s *Sender) PlanUndoAutoAck(g *writer.Group, tx *writer.Tx, reply *format.M
 	return nil
 }
 
-// answered returns the delivery that a message answers, if the message's sender received that delivery from another
-// sender. Otherwise, it returns nil.
+// answered returns the delivery of the message that a reply answers to the reply's sender. It returns nil if there is
+// none, or if that message is the sender's own.
 func (s *Sender) answered(g *writer.Group, reply *format.Message) (*index.Delivery, error) {
 	if reply.InReplyTo == "" {
 		return nil, nil

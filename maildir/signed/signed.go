@@ -13,7 +13,7 @@ import (
 	"encoding/json"
 )
 
-// Encode returns the bytes of a file that contains v. It returns an error if v cannot be written as JSON.
+// Encode returns the bytes of a file that contains v. It returns an error if v cannot be encoded as JSON.
 func Encode(key []byte, label string, v any) ([]byte, error) {
 	js, err := json.Marshal(v)
 	if err != nil {

@@ -74,8 +74,8 @@ func (k *Keeper) Rescan(ctx context.Context) error {
 	}
 }
 
-// ingestEdited ingests the reported edits, or some of them, between two groups. If that fails, it schedules a comparison
-// of the whole tree.
+// ingestEdited ingests the reported edits, or some of them, between two groups. If that fails, it schedules a
+// comparison of the whole tree.
 func (k *Keeper) ingestEdited(ctx context.Context, c *tree.Changer) {
 	e := k.takeEdits(c)
 	err := k.ingestAlike(ctx, e.alike)
@@ -104,7 +104,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 		data, st, err := k.Tree.Read(path, k.Tree.MaxFile())
 		switch tree.FaultOf(err) {
 		case tree.NoFault:
-			st.MTime = st.CTime // so that the state does not prove the file unchanged
+			st.MTime = st.CTime // the time that the other program has set proves nothing
 			written[path] = tree.Written{Data: data, Stat: st}
 		case tree.FaultMachine:
 			k.alike = append(k.alike, path)
@@ -126,7 +126,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 type edits struct {
 	paths []string
 	alike []string     // files written by the server that other programs may have changed, although their FileStat is the same
-	level []chan error // callers waiting for a comparison that found differences among these edits
+	level []chan error // callers of Rescan to answer once these edits are ingested
 }
 
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
@@ -283,7 +283,7 @@ func (k *Keeper) differing(ctx context.Context) ([]string, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // attaching may have failed at startup
+	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil { // the first Attach may have failed
 		return nil, err
 	}
 	return k.index.Differing(ctx, k.Slug)
@@ -308,7 +308,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable,
 	k.noteUnreadable(paths, in.Unreadable)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
-	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // in the history, but not in the index
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // only the history has these
 		if slices.Contains(paths, own) {
 			k.History.RecordEdits([]string{own})
 		}

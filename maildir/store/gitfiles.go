@@ -43,8 +43,8 @@ func GitFile(name string, has []byte) []byte {
 }
 
 // completeGitFiles adds missing lines to the gitFiles of a project that was created by an older version. It must be
-// called before the project is served. Files that completeGitFiles must not change stay as they are until the next
-// start.
+// called before the project is served. If completeGitFiles cannot safely change a file, the file stays as it is until
+// the next start.
 func (k *Keeper) completeGitFiles(ctx context.Context) {
 	if k.History.State().Mode != "committing" {
 		return

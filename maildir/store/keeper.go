@@ -75,11 +75,11 @@ type Keeper struct {
 
 	mu       sync.Mutex
 	edited   map[string]bool // paths reported by the watcher but not ingested yet
-	backlog  []edit          // edits reported before edited that were too many to ingest at once; sorted
-	scanned  bool            // a comparison has finished, so files that the writer wrote recently must be checked too
+	backlog  []edit          // earlier edits, too many to ingest at once; sorted
+	scanned  bool            // a comparison has finished, so files that the writer wrote recently must be checked, too
 	asked    bool            // the writer has been asked to ingest edited and backlog
 	rescan   []chan error    // callers waiting for a comparison of the whole tree
-	compared []chan error    // callers whose comparison found differences that are still in edited or backlog
+	compared []chan error    // callers whose comparison is done, to answer once edited and backlog are ingested
 }
 
 // Open recovers the tree after a crash, and opens its writer and its history. It starts nothing. It returns errors from

@@ -113,12 +113,12 @@ func openLock(root string, flags int) (*os.File, error) {
 // Take, or fs.ErrNotExist.
 func CheckLock(root string) error {
 	f, err := openLock(root, os.O_RDONLY)
-	f.Close() // if f is nil, Close only returns an error
+	f.Close() // safe even if f is nil
 	return err
 }
 
-// IsStore reports whether root is a store. It is a store if a process has ever taken its lock, or if it contains
-// projects. IsStore also returns true for a folder that cannot be read, because that folder may be a store.
+// IsStore reports whether root is a store. A store has a lock file or a folder for projects. IsStore also returns true
+// if it cannot read root, because root may then be a store.
 func IsStore(root string) bool {
 	for _, name := range []string{lockFile, ProjectsDir} {
 		if _, err := os.Lstat(filepath.Join(root, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -172,7 +172,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // the database is last, so that an interrupted move is repeated
+	for _, suffix := range []string{"-shm", "-wal", ""} { // database last, so that an interrupted move is repeated
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}
@@ -180,8 +180,8 @@ func MoveIndex(root string) error {
 	return err
 }
 
-// SocketPath returns the path of the Unix socket of the process that owns the store at root. See docs/reference/tree.md, "The
-// store".
+// SocketPath returns the path of the Unix socket of the process that owns the store at root. See
+// docs/reference/tree.md, "The store".
 func SocketPath(root string) string { return filepath.Join(root, socketFile) }
 
 // LogPath returns the path of a background server's log.
@@ -202,7 +202,7 @@ func OpenLog(root string) (*os.File, error) {
 // fs.ErrNotExist.
 func CheckLog(root string) error {
 	f, err := openLog(root, os.O_RDONLY)
-	f.Close() // if f is nil, Close only returns an error
+	f.Close() // safe even if f is nil
 	return err
 }
 

@@ -56,8 +56,8 @@ func OpenProject(root, key string, scope Scope) (t *tree.Tree, slug string, err 
 }
 
 // AgentNamed returns the tree's agent with the given name, spelled like the agent's folder. No two names differ only in
-// case (docs/reference/tree.md, "An agent"). If there is no such agent, AgentNamed returns "" and similar names. It returns
-// ErrUnavailable if the agents cannot be read.
+// case (docs/reference/tree.md, "An agent"). If there is no such agent, AgentNamed returns "" and similar names. It
+// returns ErrUnavailable if the agents cannot be read.
 func AgentNamed(t *tree.Tree, name string) (agent string, near []string, err error) {
 	if !format.ValidName(name) {
 		return "", nil, nil

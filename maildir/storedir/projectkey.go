@@ -19,8 +19,8 @@ import (
 )
 
 // Scope determines which project a path inside a Git working tree belongs to. The server, the commands and the guard
-// must all use the same Scope. Except for Home, the zero value is the documented default. See docs/reference/settings.md,
-// "Projects".
+// must all use the same Scope. Except for Home, the zero value is the documented default. See
+// docs/reference/settings.md, "Projects".
 type Scope struct {
 	PerPath bool   // each path is its own project; otherwise, a whole working tree is one project
 	Home    string // the user's home folder, which is never a working tree, even with a .git; empty if there is none
@@ -128,7 +128,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
-		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // given may lead to such a path through a symbolic link
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // given may contain a link
 			return Meaning{}, notPath(m.Place.Path)
 		}
 		return m, nil
@@ -179,7 +179,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	if r.Scope.PerPath && m.Place.Bare != "" {
 		m.Place.Path, m.Place.Top = m.Place.Bare, m.Place.BareTop
 	}
-	paths := []string{m.Place.Path, given} // given may be in a linked worktree that has its own line
+	paths := []string{m.Place.Path, given} // there may be a line for a linked worktree
 	for _, path := range paths {
 		line, ok := marked.Linked(path)
 		if other, err := repo.IsOther(path, line.Folder); err != nil {
@@ -233,7 +233,7 @@ func freeSlug(names []ProjectName, human string) string {
 	return slug
 }
 
-// counts reports whether a line that the program wrote by itself applies. A clone's line applies, unless
+// counts reports whether an automatic line in the map of folders applies. A clone's line applies, unless
 // r.Scope.PerPath is set or another repository has replaced the clone. A worktree's line applies once the worktree has
 // been removed. counts returns an error only for a machine fault.
 func (r *Resolver) counts(l folders.Line, marked *folders.Map) (bool, error) {
@@ -311,7 +311,7 @@ func (m *Meaning) ruleFor(human, given string) Rule {
 	return Main
 }
 
-// above returns the folder above old if at and old have the same last element, and "" otherwise.
+// above returns the parent folder of old if the last elements of at and old are the same, and "" otherwise.
 func above(at, old string) string {
 	if filepath.Base(at) != filepath.Base(old) {
 		return ""
@@ -383,7 +383,7 @@ func (r *Resolver) Places() (all repo.Folders, err error) {
 		}
 		if own, err := r.meaningOf(l.Folder, names, marked); err != nil {
 			return nil, err
-		} else if own.Slug == l.Project { // no other line or project takes precedence
+		} else if own.Slug == l.Project { // otherwise, another line or project takes precedence
 			all = append(all, repo.Folder{Path: l.Folder, Same: same})
 		}
 	}

@@ -74,9 +74,9 @@ func Refused(root string) (map[string]error, error) {
 	return all, err
 }
 
-// OpenTrees returns the working trees of all projects in a store that this program may use (Refused), by slug, for
-// reading without owning the store. The trees do not keep any files open: each use opens the tree (Tree.Hold).
-// OpenTrees returns the error for the first tree that cannot be opened.
+// OpenTrees returns the working trees of a store's projects, by slug, for reading without owning the store. It omits
+// the projects that this program must not use (Refused). The trees do not keep any files open: each use opens the tree
+// (Tree.Hold). OpenTrees returns the error for the first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {

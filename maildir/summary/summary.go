@@ -36,7 +36,7 @@ type Summary struct {
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
 	Text      string `json:"text,omitempty"` // written by the user's own command; empty if there is none or it failed
-	Note      error  `json:"-"`              // why Text is missing, or which thread a given message is in
+	Note      error  `json:"-"`              // notes: the thread of the given message, or why Text is missing
 	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
 	code []Item

@@ -37,7 +37,7 @@ type Write struct {
 	Action Action
 	Data   []byte
 	Sum    string   // SHA-256, in hex, of Data or, for a removal, of the removed file
-	Was    string   // for a replacement, SHA-256 of the old file when planned, if the history has it; otherwise empty
+	Was    string   // for a replacement, SHA-256 of the old file as planned; empty if the history lacks it
 	Staged string   // the name below TmpDir, once the file is staged
 	Stat   FileStat // the state of the staged file
 	Done   bool     // the write has been moved into place
@@ -130,7 +130,7 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	// The operation must fail if the old file is not the planned one, or if the history may not have it.
+	// The old file must be the planned one, which the history has.
 	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}
@@ -145,8 +145,8 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, even if they were not completed. If another program has written to the path in the
-// meantime, Undo does not change that program's file.
+// Undo reverts Stage and Publish, even if one of them failed halfway. If another program has written to the path since,
+// Undo does not change that program's file.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -333,9 +333,9 @@ func SHA256(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file does not
-// exist, is not a regular file, or if the process lacks permission to read it. If there is a machine fault, it
-// returns an error, because the answer is unknown.
+// HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file does not exist
+// or is not a regular file, or if the process lacks permission to read it. If there is a machine fault, it returns an
+// error, because the answer is unknown.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {

@@ -9,22 +9,22 @@ import (
 	"unicode/utf8"
 )
 
-// Fault is the kind of error that a file operation returned. Only FaultGone means that the file does not exist.
+// Fault classifies an error from a file operation. Only FaultGone means that the file does not exist.
 type Fault uint8
 
 const (
 	NoFault      Fault = iota // there was no error
 	FaultGone                 // there is nothing at the path, or the path leads through a symbolic link
 	FaultFile                 // the file itself is the cause: no permission to open it, or not a regular file
-	FaultMachine              // the machine or the process is the cause, not the file; try again later
+	FaultMachine              // the machine or the process is the cause, as with EIO or EMFILE; try again later
 )
 
 // opFstat is the Op in the error of a stat call on an open file. The file could be opened, so such an error does not
 // say that anything is wrong with it.
 const opFstat = "fstat"
 
-// FaultOf classifies the error of a file operation. An unknown errno is treated as a machine fault. Treating the file
-// as gone could lose mail, whereas a retry costs little.
+// FaultOf classifies the error of a file operation. An unknown errno is treated as a machine fault (FaultMachine).
+// Treating the file as gone could lose mail, whereas a retry costs little.
 func FaultOf(err error) Fault {
 	if err == nil {
 		return NoFault

@@ -32,7 +32,7 @@ func TestFaultOf(t *testing.T) {
 			t.Errorf("FaultOf(%v) = %d, want %d", c.err, got, c.want)
 		}
 	}
-	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // if a file has been opened, it exists
+	for _, no := range []error{syscall.ENXIO, syscall.EACCES, syscall.ENOENT} { // the file was opened, so it exists
 		if got := FaultOf(&fs.PathError{Op: opFstat, Path: "p", Err: no}); got != FaultMachine {
 			t.Errorf("FaultOf(fstat: %v) = %d, want %d", no, got, FaultMachine)
 		}

@@ -29,8 +29,8 @@ import (
 )
 
 // Tree is the working tree of one project. All reads in the tree use it. A Tree does not follow links, opens only
-// regular files, never blocks, and allows no path outside the tree (invariant I8, and docs/explanation/durability.md, "Why it is
-// done this way"). A Tree is safe for concurrent use.
+// regular files, never blocks, and allows no path outside the tree (invariant I8, and docs/explanation/durability.md,
+// "Why it is done this way"). A Tree is safe for concurrent use.
 //
 // A Tree keeps its folder open only while it is in use, because a store may have more projects than a process may
 // have file descriptors. Each use opens the folder that is at dir at that time.
@@ -45,8 +45,8 @@ type Tree struct {
 	Fail func(p string) error
 
 	mu     sync.Mutex
-	users  int    // number of users that need the folder to stay open
-	pinned bool   // whether Open still keeps the folder open; if so, users includes this use
+	users  int    // number of uses in progress that keep the folder open
+	pinned bool   // Open counts as one of the users, until Close
 	sys    system // the open folder, while users > 0
 }
 

@@ -20,7 +20,7 @@ func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 // a message.
 type system struct {
 	fd   int      // the tree's folder
-	root *os.Root // the same folder, for rare operations; nil until needed
+	root *os.Root // the same folder, for rare operations; nil until first used
 }
 
 // openSystem opens the folder. It returns ENOTDIR if the folder is a symbolic link and noLink is set.

@@ -24,7 +24,7 @@ func repoOf(t *testing.T) (tree *Tree, dir string) {
 	return tree, dir
 }
 
-// TestTreeAtRest checks that after any call, an unused tree keeps no descriptor open and can be used again.
+// TestTreeAtRest checks that a tree keeps no descriptor open between calls, and can still be used.
 func TestTreeAtRest(t *testing.T) {
 	t.Parallel()
 	tree, _ := repoOf(t)

@@ -23,8 +23,8 @@ func Body(path, why string) string { return opening(path) + why + closing }
 
 func opening(path string) string { return intro + format.Printable(path) + "\n\n" }
 
-// reason returns, in one line, why the file at path was not sent. It reports false if body is not the text of a notice
-// about that file.
+// reason returns, in one line, why the file at path was not sent. ok is false if body is not the text of a notice about
+// that file.
 func reason(path, body string) (why string, ok bool) {
 	why, begins := strings.CutPrefix(body, opening(path))
 	why, ends := strings.CutSuffix(strings.TrimRight(why, "\n"), closing)
@@ -37,9 +37,9 @@ func Key(path string, data []byte) string {
 	return "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32]
 }
 
-// Explain replaces the reason format.NotYetSent with the reason in Postmaster's notice about the bytes that the file has now, if
-// there is such a notice. The function treeOf returns a project's tree, or nil if the tree is not open. Explain leaves
-// files that cannot be read unchanged, and returns any error from the index.
+// Explain replaces the reason format.NotYetSent with the reason in Postmaster's notice about the bytes that the file
+// has now, if there is such a notice. The function treeOf returns a project's tree, or nil if the tree is not open.
+// Explain leaves files that cannot be read unchanged, and returns any error from the index.
 func Explain(ctx context.Context, ix index.Index, treeOf func(slug string) *tree.Tree, all []format.Problem) error {
 	for i := range all {
 		p := &all[i]

@@ -2,7 +2,7 @@ package unsent
 
 import "testing"
 
-// TestReason reads the reason back from a notice, and rejects bodies of other messages.
+// TestReason checks that reason reads the reason back from a notice, and rejects other bodies.
 func TestReason(t *testing.T) {
 	const path = "agents/Ann/outbox/a.md"
 	tests := []struct{ name, body, why string }{
@@ -23,7 +23,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestKey distinguishes paths and bytes.
+// TestKey checks that notices about different paths or bytes have different keys.
 func TestKey(t *testing.T) {
 	seen := map[string]bool{}
 	for _, path := range []string{"agents/Ann/outbox/a.md", "agents/Ann/outbox/b.md"} {

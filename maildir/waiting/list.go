@@ -42,7 +42,8 @@ type List struct {
 	Owed      []Thread `json:"waiting_on_others"` // threads in which other agents owe the agent an answer
 	Totals    Totals   `json:"totals"`
 
-	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups above.
+	// Later is the number of threads that the agent has hidden with maildir.Box.Later. They are not in the groups
+	// above.
 	Later      int       `json:"later,omitempty"`
 	LaterUntil time.Time `json:"later_until,omitzero"` // when the first hidden thread appears again
 	Hidden     []Thread  `json:"hidden"`               // the hidden threads; filled only if Query.All is set
@@ -124,8 +125,10 @@ type Query struct {
 type Thread struct {
 	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Thread  string `json:"thread_id"`
-	Message string `json:"message_id"` // id of the most urgent waiting message (the newest of several); for Owed, of the agent's message
-	Subject string `json:"subject"`    // the subject of the thread's first message, without "Re:"
+	// Message is the id of the most urgent waiting message, and the newest one of several. For Owed, it is the id of
+	// the agent's own message.
+	Message string `json:"message_id"`
+	Subject string `json:"subject"` // the subject of the thread's first message, without "Re:"
 
 	// People are the authors of the waiting messages, newest first. The agent itself is listed only if there is no
 	// other author. For Owed, People are the agents that owe an acknowledgment or an answer.
@@ -213,7 +216,7 @@ func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 }
 
 // Together combines an agent's lists from several projects into one list. Each entry, except a broken file, gets its
-// project's slug. Together does not change the lists in each.
+// project's slug. Together does not modify its arguments.
 func Together(agent string, each []*List, q Query) *List {
 	all := &List{
 		Agent: agent, Prompts: []wake.Prompt{}, Blocked: []Thread{}, Questions: []Thread{}, New: []Thread{},
@@ -264,7 +267,7 @@ func (w *List) add(of *List) {
 	w.Stopped, w.Asleep, w.Broken = append(w.Stopped, stopped...), append(w.Asleep, asleep...), append(w.Broken, of.Broken...)
 	w.MoreBroken += of.MoreBroken
 	w.Invalid += of.Invalid
-	w.LeftOut = of.LeftOut // the same for all projects
+	w.LeftOut = of.LeftOut // every project's list has the same LeftOut
 }
 
 // InProject returns copies of stopped and asleep in which each entry names its project, for a list of all projects.

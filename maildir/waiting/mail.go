@@ -316,7 +316,7 @@ func (l *Lister) Decides(m *index.Delivery) bool {
 // Asking returns the threads that ask the agent for an answer or an acknowledgment, including those that the agent has
 // hidden. The keys are thread ids. It returns any error from the index.
 func (l *Lister) Asking(ctx context.Context) (map[string]bool, error) {
-	const open = false // only the agent reads the result
+	const open = false // the agent itself reads the result
 	all, err := l.waitingMail(ctx, open)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (ss *Sessions) agentOf(ctx context.Context, v SessionEvent) (string, error)
 
 // End ends a session. Its agent goes offline unless another live session belongs to the same agent.
 func (ss *Sessions) End(ctx context.Context, k SessionKey) {
-	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports the end three times
+	if agent, ended := ss.mail.Seats.End(k); ended { // Gemini CLI reports an end three times; only the first counts
 		ss.leave(ctx, agent)
 		ss.mail.Store.Feed.RingAgent(ss.mail.Slug, agent) // stops the caller that is waiting to wake the session
 	}

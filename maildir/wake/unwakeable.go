@@ -134,9 +134,9 @@ func (ss *Sessions) AgentUnwoken(ctx context.Context, agent string) (*Unwoken, e
 	return nil, err
 }
 
-// looksItself reports whether an agent that never had a session on this machine does not need to be woken. This is
-// the case for a user's agent, an agent of another machine, and an agent that was active within UnwokenAfter or has a
-// tmux window. It is also the case for a mailbox and an agent of a toolset that polls, because no client with hooks
+// looksItself reports whether an agent that never had a session on this machine does not need to be woken. It returns
+// true for a user's agent, an agent of another machine, and an agent that was active within UnwokenAfter or has a tmux
+// window. It also returns true for a mailbox and for an agent of a toolset that polls, because no client with hooks
 // runs them.
 func (ss *Sessions) looksItself(ctx context.Context, agent string) (bool, error) {
 	row, err := ss.mail.Store.Index.Agent(ctx, ss.mail.Slug, agent)

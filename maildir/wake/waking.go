@@ -74,7 +74,7 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	for settled := false; ; {
 		s, _ := ss.mail.Seats.Of(k)
 		bell := ss.mail.Store.Feed.Agent(ss.mail.Slug, s.Agent)
-		s, ok := ss.mail.Seats.Of(k) // read after getting the bell, so that no change is missed
+		s, ok := ss.mail.Seats.Of(k) // read it again, now that bell reports changes
 		if !ok || !s.Live(ss.mail.Store.Now()) {
 			if time.Now().After(begins) {
 				return n, true, nil
@@ -112,8 +112,8 @@ func (ss *Sessions) AwaitNews(ctx context.Context, k SessionKey, settle time.Dur
 	}
 }
 
-// awaitTurn waits for the bell, but no longer than the duration long. If another caller has replaced this one, or if
-// the project was removed, over is true. If ctx ends, awaitTurn returns its cause.
+// awaitTurn waits until bell is closed, but no longer than the duration long. If another caller has replaced this one,
+// or if the project was removed, over is true. If ctx ends, awaitTurn returns its cause.
 func (ss *Sessions) awaitTurn(ctx context.Context, long time.Duration, bell, replaced <-chan struct{}) (over bool, err error) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
@@ -147,7 +147,7 @@ func (ss *Sessions) unreadOf(ctx context.Context, agent string) (m unreadMail, e
 	}
 	q := index.InboxQuery{Project: ss.mail.Slug, Agent: agent, UnreadOnly: true, Quiet: true, Limit: seat.Most + 1}
 	if q.Trusted, err = ss.mail.Store.Trusted.Of(ss.mail.Slug, agent); err != nil {
-		// Mail from other domains is omitted until the file is fixed.
+		// Without a list in q.Trusted, the query finds no mail from other domains.
 		ss.mail.Store.Log.Warn("cannot read the trusted senders; mail from other domains does not wake agents", "error", err)
 	}
 	rows, counts, err := ss.mail.Store.Index.Inbox(ctx, q)

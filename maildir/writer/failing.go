@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// failing records the result of the newest group or staging.
+// failing records the error of the writer's newest disk operations, or that they succeeded.
 type failing struct {
 	mu   sync.Mutex
 	now  error // nil after success
@@ -16,15 +16,14 @@ type failing struct {
 // project never writes again, because only a success clears the failure.
 const failingFor = time.Minute
 
-// tell records the result of the newest group or staging.
+// tell records the error of the newest disk operations, or nil.
 func (f *failing) tell(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.now, f.told = err, time.Now()
 }
 
-// newest returns the error of the newest group or staging. It returns nil if that group or staging succeeded, or if its
-// result is older than failingFor.
+// newest returns the error that tell last recorded, or nil if it is older than failingFor.
 func (f *failing) newest() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -154,7 +154,7 @@ func (g *Group) stage(tx *Tx) error {
 		g.step("stage " + f.Path)
 		if err := g.c.Stage(f, stageName(g.Number, g.staged)); err != nil {
 			err = fmt.Errorf("cannot stage %s: %w", f.Path, err)
-			g.undo(tx, err) // no journal record contains the operation yet
+			g.undo(tx, err) // the operation is not in the journal yet
 			return err
 		}
 		g.staged++

@@ -134,7 +134,7 @@ func (j *journal) openPresent() (*os.File, error) {
 	case err == nil:
 		f.Close()
 	case !errors.Is(err, fs.ErrNotExist) && !errors.As(err, &behind):
-		return nil, err // the error does not mean that the file was removed or replaced
+		return nil, err // the file exists, but cannot be opened
 	}
 	c := j.tree.Changer(0)
 	defer c.Close()
@@ -211,7 +211,7 @@ func (j *journal) dropOps(group uint64, places []int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	o := j.open[group]
-	if o == nil { // the group has no record
+	if o == nil { // the journal has no record of the group
 		return nil
 	}
 	for _, n := range places {

@@ -269,9 +269,8 @@ func TestDropOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestRecoverTakesBack checks that recovery restores the earlier files if the server is killed after it has dropped a
-// failed operation in the journal and before it has undone it. This must hold no matter what the operation did to the
-// files.
+// TestRecoverTakesBack checks that recovery restores the earlier files if the server is killed after it marked a failed
+// operation as dropped in the journal, but before it undid the operation. This must work for every kind of change.
 func TestRecoverTakesBack(t *testing.T) {
 	t.Parallel()
 	for _, act := range []tree.Action{tree.Create, tree.Replace, tree.Remove} {

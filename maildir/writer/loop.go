@@ -31,7 +31,7 @@ func (w *Writer) Run(ctx context.Context) {
 // usually reported the group's files, so these functions can use the folders that the group has opened. If too many
 // turns are in progress in the store, turn first waits until one of them ends.
 func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
-	work := context.WithoutCancel(ctx) // work in progress continues after ctx ends
+	work := context.WithoutCancel(ctx) // the group is completed even if ctx ends
 	w.Limits.groups <- struct{}{}
 	defer func() { <-w.Limits.groups }()
 	c := w.Tree.Changer(w.Limits.Folders)
@@ -122,7 +122,8 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// n also counts operations that write nothing, because their callers may send the next request immediately.
+	// Also count operations that write nothing. Otherwise, callers that immediately send the next one could keep the
+	// group open forever.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -176,7 +177,8 @@ func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	return ""
 }
 
-// Own passes to yield the path of each file that OwnSum may recognize. Only functions passed to Aside may call it.
+// Own calls yield with the path of each file that OwnSum may recognize, until yield returns false. Only functions
+// passed to Aside may call it.
 func (w *Writer) Own(yield func(path string) bool) {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {
 		for path := range m {

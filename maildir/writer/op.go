@@ -14,7 +14,7 @@ import (
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
 	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes
-	Onto   string `json:"onto,omitempty"` // the commit of this machine that Commit was compared with
+	Onto   string `json:"onto,omitempty"` // this machine's commit with which Commit was compared
 }
 
 // Op is one operation in the form that the history records.
@@ -31,9 +31,8 @@ type Op struct {
 	Merges  Merge
 	Paths   []string // tracked files that were written or removed, relative to the tree: see tracked
 
-	// Written describes each file that was written or removed, by path. If a path is missing from Written, the history
-	// reads the file from disk. It also does so while more than 32 MiB of content is waiting to be committed (invariant
-	// I6).
+	// Written describes each file that was written or removed, by path. The history reads a file from disk if its path
+	// is missing from Written, or while more than 32 MiB of content is waiting to be committed (invariant I6).
 	Written map[string]tree.Written
 
 	// Recovered means that the operation comes from the journal of an interrupted run, and may already have been
@@ -43,8 +42,8 @@ type Op struct {
 	Revised   []string // for a recovered operation: paths that it replaced or removed, and that have not changed since
 }
 
-// tracked reports whether the index and the history track the file at path. They are not informed of other files that
-// an operation writes, such as those in format.QueueDir.
+// tracked reports whether the index and the history track the file at path. Operations also write files that neither of
+// them tracks, such as those in format.QueueDir.
 func tracked(path string) bool { return format.Locate(path).Kind != format.KindIgnored }
 
 // each returns a copy of the operation for each message id. If there are fewer than two ids, it returns only the

@@ -132,7 +132,7 @@ type ownWrite struct {
 	group uint64
 }
 
-// keepOwn records what the group has written, except for messages, which are rarely replaced, and large files.
+// keepOwn records what the group has written. It omits messages, because they are rarely replaced, and large files.
 func (g *Group) keepOwn() {
 	g.w.mu.Lock()
 	defer g.w.mu.Unlock()

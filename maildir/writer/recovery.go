@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See docs/explanation/durability.md,
-// "Three notes that the server reads at startup".
+// The code in this file recovers a tree from its journal after a crash (invariants I3 and I6). See
+// docs/explanation/durability.md, "Three notes that the server reads at startup".
 
 // recoverTree finishes or drops the operations that a crash interrupted. Afterwards, each operation in the journal is
 // complete or absent, and TmpDir is empty. It returns a journal of the complete operations that may not have been
@@ -165,9 +165,10 @@ func outstanding(records []journalRecord) []journalRecord {
 	return slices.DeleteFunc(all, func(r journalRecord) bool { return len(r.Ops) == 0 })
 }
 
-// recoverOp completes an operation if every file that is not in place yet is intact in staging. Otherwise it drops
-// the operation, which is safe because no file is renamed until all files are durable. If a file in place has
-// different content, another program has changed it since, and recoverOp keeps that file.
+// recoverOp completes an operation if all of its files had become durable, and reports whether it did. Otherwise, or if
+// drop is set, it drops the operation. No file is renamed until all files are durable. Therefore, an operation has
+// renamed nothing if a file in staging is damaged, or if a file is missing and none is in place. recoverOp keeps files
+// that another program has changed since.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {

@@ -15,7 +15,7 @@ func TestUndoOfUnreadable(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
 	c.must(c.c.Publish(c.ws[0]))
-	c.tree.Fail = func(string) error { return unix.EMFILE } // renames are still possible
+	c.tree.Fail = func(string) error { return unix.EMFILE } // files cannot be opened, but can be renamed
 	if err := c.c.Undo(c.ws[0]); !errors.Is(err, unix.EMFILE) {
 		t.Errorf("got %v", err)
 	}

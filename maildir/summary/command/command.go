@@ -79,7 +79,7 @@ func printable(r rune) rune {
 	return r
 }
 
-// limited keeps up to left more bytes. If more are written, left becomes negative.
+// limited keeps the first bytes written to it. left is how many more it keeps, and is negative if it has dropped some.
 type limited struct {
 	data bytes.Buffer
 	left int

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestSummarize checks that the command's output becomes the summary, and that, if the command fails, the error says
-// why.
+// TestSummarize checks that the command's output becomes the summary, and that the error gives the reason if the
+// command fails.
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
