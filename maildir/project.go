@@ -110,7 +110,7 @@ func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.Histor
 // Stalled returns how long the writer has been waiting for the disk, or 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns the error of the last operation if it could not be written, and nil otherwise.
+// Failing returns the last operation's error if the operation could not be written, and nil otherwise.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.

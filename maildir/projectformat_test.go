@@ -184,7 +184,7 @@ func TestFormatRaisedByHand(t *testing.T) {
 }
 
 // TestFormatAdopted checks that if a user copies a project with a newer format into the store, a running server
-// leaves it out, just like a starting server.
+// leaves it out, just as a server does when it starts.
 func TestFormatAdopted(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})

@@ -8,7 +8,7 @@ import (
 // Answer is the hook's answer. The zero value is an empty answer.
 type Answer struct {
 	Tell  string // text for the model
-	Deny  string // tells the model why it must not change the files in an Edit
+	Deny  string // tells the model why it must not change the files that an Edit names
 	Warn  string // warns the model about files in an Edit that it may change
 	Agent string // the session's agent, for clients that copy variables from the answer into their shells
 }

@@ -230,9 +230,9 @@ func (p *program) personHere() string {
 	return maildir.PersonName(name)
 }
 
-// agentHere reports whether an agent seems to run this command. It returns true if an agent's client is an ancestor of
-// this process, or if an agent is using this tmux pane. sure is false if the system does not report the ancestors, or
-// if the store's sessions cannot be read.
+// agentHere reports whether an agent appears to be running this command. It returns true if an agent's client is an
+// ancestor of this process, or if an agent is using this tmux pane. sure is false if the system does not report the
+// ancestors, or if the store's sessions cannot be read.
 func (p *program) agentHere() (is, sure bool) {
 	above, sure := seat.Ancestors()
 	if underClient(above) {

@@ -75,7 +75,7 @@ type Message struct {
 	Attachments   []Attachment
 	Bounce        *Bounce  // content of a delivery status report; nil for other messages
 	Repeated      []string // fields that occur more often than allowed; except for To and Cc, only the first is used
-	Problems      []string // what could not be read: sentences without the final period
+	Problems      []string // descriptions of what could not be read: sentences without a final period
 	Hash          [32]byte // see hash
 
 	parts        int // parts read so far

@@ -67,7 +67,7 @@ func NewLeases() *Leases {
 }
 
 // LeasesOf returns Leases for a caller that already has all the claims. The caller may call only Conflicts, Grants and
-// Put on the result. These calls need no Look.
+// Put on the result. These calls do not require a prior call to Look.
 func LeasesOf(rows []Row, view View) *Leases {
 	l := NewLeases()
 	l.loaded = true

@@ -49,7 +49,7 @@ func (e *Entry) IsNamesakes(a *Agent) bool {
 // paths of claim files.
 type Round struct {
 	Remote  map[string]*Entry // the other machines' list; may contain expired claims
-	Base    map[string]*Entry // the list that this machine's files were last updated to match
+	Base    map[string]*Entry // the list that was last applied to this machine's files
 	Reset   bool              // Remote was lost and has been recreated since Base
 	Files   []claim.Row       // the claims in this machine's files, oldest first
 	Removed map[string]bool   // files of claims in Base that were removed

@@ -44,8 +44,7 @@ func (c *Mail) AddReceipts(ctx context.Context, m *index.MessageRow, forSender b
 	return nil
 }
 
-// Holders contains receipts for copies of messages, by the slug of the project that contains the copies and by
-// message id.
+// Holders maps a project's slug and a message id to the receipts for that project's copies of the message.
 type Holders map[string]map[string][]index.Receipt
 
 // HoldersOf returns the receipts for all copies of the given messages, in this project and in the projects of the

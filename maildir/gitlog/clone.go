@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
-// other program may use it. Clone does not create files that machines do not synchronize, and a commit by the server
-// removes these files. Clone runs no programs and follows no links from the other repository. The error quotes Git's
-// message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and
+// no other program may use it. Clone skips files that machines do not synchronize; the server's next commit removes
+// them from the repository. Clone runs no programs and follows no links from the other repository. The error quotes
+// Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	switch {

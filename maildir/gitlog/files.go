@@ -12,7 +12,7 @@ import (
 
 const maxBlob = 256 << 20 // maximum size, in bytes, of a file that is committed; far above mailtree's other limits
 
-// errChanging means that a file's size changed while it was read.
+// errChanging means that a file's size changed while it was being read.
 var errChanging = errors.New("the file is changing while the server reads it")
 
 // syncAll makes the files at paths below dir, and all folders above them, durable. On Linux, it calls syncfs once,

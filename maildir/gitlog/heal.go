@@ -30,7 +30,7 @@ func (m *memory) forgetOld() {
 	m.own = slices.DeleteFunc(m.own, func(c ownCommit) bool { return time.Since(c.at) >= keepTime })
 }
 
-// state describes the index and the commit of HEAD.
+// state describes the index and the HEAD commit.
 type state struct {
 	index indexState
 	head  hash

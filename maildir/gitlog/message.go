@@ -14,7 +14,7 @@ import (
 const (
 	subjectBytes = 200 // limit, in bytes, for a subject line
 	summaryBytes = 120 // limit, in bytes, for a summary in a list of operations
-	listedPaths  = 100 // maximum number of paths in the message of a commit of edits
+	listedPaths  = 100 // maximum number of paths that the commit message for edits lists
 )
 
 // oneLine converts text to one line for a commit message. It replaces control characters and line breaks with spaces,

@@ -76,7 +76,8 @@ func TestRemoteConfiguration(t *testing.T) {
 	}
 }
 
-// TestRemoteAsksNobody checks that no program in the environment or the configuration is run to ask for a password.
+// TestRemoteAsksNobody checks that no program that the environment or the configuration specifies is run to ask for
+// a password.
 func TestRemoteAsksNobody(t *testing.T) {
 	home := t.TempDir()
 	asked := filepath.Join(home, "asked")
@@ -105,8 +106,8 @@ func TestRemoteAsksNobody(t *testing.T) {
 	}
 }
 
-// TestRemoteBatchMode checks that ssh runs in batch mode unless the user has configured how to run it, and that a change
-// of the configuration applies to the next fetch.
+// TestRemoteBatchMode checks that ssh runs in batch mode unless the user has configured how to run it, and that a
+// change of the configuration applies to the next fetch.
 func TestRemoteBatchMode(t *testing.T) {
 	home := t.TempDir()
 	path := func(name string) string { return filepath.Join(home, name) }

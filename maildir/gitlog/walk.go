@@ -224,7 +224,7 @@ func (c *commit) sides() (from, to string) {
 	return emptyTree.String(), c.name.String()
 }
 
-// editTrailer ends the message of a commit of edits.
+// editTrailer is the last line of the commit message when edits are committed.
 const editTrailer = "\n\nMail-Op: edit\n"
 
 // recordedOps returns the operations in the trailers of one of our commits, with the summaries above them. It returns

@@ -399,7 +399,7 @@ type ThreadQuery struct {
 	Limit    int       // 0 for all
 	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
 	MostBody int64     // number of bytes to read from the beginning of each body; 0 for all
-	MostText int64     // maximum number of bytes of all bodies together; used only with MostBody
+	MostText int64     // maximum total size of all bodies in bytes; used only with MostBody
 	Newest   bool      // for Project.ThreadPage: the newest messages, in chronological order
 	Since    time.Time // only messages created at or after this time; zero for all
 	Room     *Room     // the page ends when the Room is full

@@ -172,7 +172,7 @@ func MoveIndex(root string) error {
 		return nil
 	}
 	err := os.MkdirAll(filepath.Dir(now), 0o700)
-	for _, suffix := range []string{"-shm", "-wal", ""} { // database last, so that an interrupted move is repeated
+	for _, suffix := range []string{"-shm", "-wal", ""} { // the database comes last, so that an interrupted move is repeated
 		if renamed := os.Rename(old+suffix, now+suffix); !errors.Is(renamed, fs.ErrNotExist) {
 			err = errors.Join(err, renamed)
 		}

@@ -177,8 +177,8 @@ func (l *Lister) waitingThread(all []waiting, places []int, o *index.Outline) Th
 	return t
 }
 
-// waitingMail returns the messages that are waiting for the agent, and the messages to which the agent is waiting for
-// an answer.
+// waitingMail returns the messages that are waiting for the agent, and the messages that the agent is awaiting an
+// answer to.
 func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := l.Mail.Store.Index.Due(ctx, index.DueQuery{
 		Project: l.Mail.Slug,
