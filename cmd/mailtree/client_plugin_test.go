@@ -111,7 +111,7 @@ func TestClientPluginWake(t *testing.T) {
 // TestClientPluginMissing checks that a client with the plugin works if mailtree is not on its PATH, and says once per
 // session how to install mailtree, either on its screen or to its model.
 func TestClientPluginMissing(t *testing.T) {
-	const says = "program mailtree is not on the PATH"
+	const says = "because mailtree is not on the PATH"
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		d := newDesk(t, p.name)
 		p.prepare(d)
