@@ -66,7 +66,8 @@ func (p *Passage) Plan(m *format.Message) error {
 // longer than an operation waits for the disk (writer.Writer.Do).
 func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
 	p.left.Store(true)
-	if !p.mu.TryLock() { // the plan is still running, and Plan will poke the carrier
+	if !p.mu.TryLock() { // a plan is still running after the sender stopped waiting
+		p.c.Poke() // Plan also pokes the carrier, but only if it has not yet looked at p.left
 		return nil
 	}
 	id, to := p.id, p.to
