@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 
-	"mailtree/maildir/gitlog/embedded"
+	"mailtree/maildir/gitlog/reflock"
 	"mailtree/maildir/refusal"
 	"mailtree/maildir/writer"
 )
@@ -358,7 +358,7 @@ func TestPatiently(t *testing.T) {
 	tries := 0
 	take := func() error {
 		if tries++; tries < 3 {
-			return &embedded.LockedError{Name: "HEAD.lock"}
+			return &reflock.HeldError{Name: "HEAD.lock"}
 		}
 		return fs.ErrPermission
 	}

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"mailtree/maildir/gitlog/embedded"
+	"mailtree/maildir/gitlog/reflock"
 	"mailtree/maildir/tree"
 )
 
@@ -75,7 +75,7 @@ func (r *repository) syncStaged() error { return syncAll(r.git, indexStage, lock
 
 // unstage removes the staged files. The mark is removed last.
 func (r *repository) unstage() error {
-	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, embedded.LockStage, markFile} {
+	for _, f := range []string{indexStage, indexStage + ".lock", lockStage, reflock.Stage, markFile} {
 		if err := tree.IgnoreGone(os.Remove(r.path(f))); err != nil {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"mailtree/maildir/clock"
-	"mailtree/maildir/gitlog/embedded"
+	"mailtree/maildir/gitlog/reflock"
 	"mailtree/maildir/tree"
 )
 
@@ -38,10 +38,10 @@ type publication struct {
 	at     head // HEAD when the commit was built
 	commit hash
 	mark   mark
-	base   indexState        // the index on which our index is based
-	next   indexState        // our index, at .git/index
-	locked bool              // index.lock is ours
-	ref    *embedded.RefLock // nil unless HEAD and the branch are locked
+	base   indexState    // the index on which our index is based
+	next   indexState    // our index, at .git/index
+	locked bool          // index.lock is ours
+	ref    *reflock.Lock // nil unless HEAD and the branch are locked
 	step   func(string)
 }
 
@@ -269,15 +269,15 @@ func (p *publication) abandon() {
 
 // lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has moved, and
 // a *hold if another program holds a lock.
-func (r *repository) lockRef(m *mark) (*embedded.RefLock, error) {
+func (r *repository) lockRef(m *mark) (*reflock.Lock, error) {
 	who := identity(serverName, serverName+"@"+defaultDomain)
 	line := fmt.Sprintf("%s %s %s %s\t%s", m.Old, m.New, who, gitTime(time.Now()), m.Log)
-	var l *embedded.RefLock
+	var l *reflock.Lock
 	err := patiently(r.ctx, refPatience, func() (err error) {
-		l, err = embedded.Lock(r.git, m.Branch, plumbing.NewHash(m.New), line, lockStage)
+		l, err = reflock.Take(r.git, m.Branch, m.New, line, lockStage)
 		return err
 	})
-	if held := (*embedded.LockedError)(nil); errors.As(err, &held) {
+	if held := (*reflock.HeldError)(nil); errors.As(err, &held) {
 		return nil, r.lockedBy(held.Name)
 	}
 	if err != nil {

@@ -1,4 +1,6 @@
-package embedded
+// Package reflock moves a branch of a Git repository while it holds Git's lock files, so that a concurrent git command
+// waits, fails, or sees the move. It does not use the git program.
+package reflock
 
 import (
 	"errors"
@@ -9,30 +11,31 @@ import (
 	"syscall"
 )
 
-// RefLock holds the locks of HEAD and of a branch. While they are held, Git commands wait or fail.
-type RefLock struct {
+// Lock holds the locks of HEAD and of a branch.
+type Lock struct {
 	git          *os.Root // an os.Root, so that no file is created at the old path if .git is removed or moved
 	branch, line string
 	held         []string
 }
 
-// LockedError means that another program holds a lock.
-type LockedError struct{ Name string } // the path of the lock, relative to .git
+// HeldError means that another program holds a lock.
+type HeldError struct{ Name string } // the path of the lock, relative to .git
 
-func (e *LockedError) Error() string { return "another program holds the lock " + e.Name }
+func (e *HeldError) Error() string { return "another program holds the lock " + e.Name }
 
 // Unwrap returns fs.ErrExist.
-func (e *LockedError) Unwrap() error { return fs.ErrExist }
+func (e *HeldError) Unwrap() error { return fs.ErrExist }
 
-// LockStage is the file in .git that contains a branch's next value, before Lock links it as the branch's lock file.
+// Stage is the file in .git that contains a branch's next value, before Take links it as the branch's lock file.
 // A killed process may leave it behind.
-const LockStage = "mailtree-ref"
+const Stage = "mailtree-ref"
 
-// Lock locks a branch and HEAD, so that the branch can be moved. The argument to is the commit that the branch will
-// point to, and line is the new entry for the reflogs. As with git update-ref, the lock file of the branch contains
-// the new commit. The lock file of HEAD is a hard link to the file headLock in .git. The error may be a *LockedError.
-func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err error) {
-	l := &RefLock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
+// Take locks a branch and HEAD, so that the branch can be moved. The argument to is the hash of the commit that the
+// branch will point to, and line is the new entry for the reflogs. As with git update-ref, the lock file of the branch
+// contains the new commit. The lock file of HEAD is a hard link to the file headLock in .git. The error may be a
+// *HeldError.
+func Take(git, branch, to, line, headLock string) (_ *Lock, err error) {
+	l := &Lock{branch: branch, line: strings.ReplaceAll(line, "\n", " ") + "\n"}
 	if l.git, err = os.OpenRoot(git); err != nil {
 		return nil, err
 	}
@@ -49,17 +52,17 @@ func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err e
 			return nil, err
 		}
 	}
-	if err := l.git.Remove(LockStage); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := l.git.Remove(Stage); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	defer l.git.Remove(LockStage)
-	if err := l.write(LockStage, os.O_EXCL|os.O_SYNC, to.String()+"\n"); err != nil {
+	defer l.git.Remove(Stage)
+	if err := l.write(Stage, os.O_EXCL|os.O_SYNC, to+"\n"); err != nil {
 		return nil, err
 	}
-	for _, lock := range [][2]string{{LockStage, branch + ".lock"}, {headLock, "HEAD.lock"}} {
+	for _, lock := range [][2]string{{Stage, branch + ".lock"}, {headLock, "HEAD.lock"}} {
 		err := l.git.Link(lock[0], lock[1])
 		if errors.Is(err, fs.ErrExist) {
-			err = &LockedError{lock[1]}
+			err = &HeldError{lock[1]}
 		}
 		if err != nil {
 			return nil, err
@@ -70,7 +73,7 @@ func Lock(git, branch string, to Hash, line, headLock string) (_ *RefLock, err e
 }
 
 // write appends text to a file, and creates the file if necessary.
-func (l *RefLock) write(name string, flags int, text string) error {
+func (l *Lock) write(name string, flags int, text string) error {
 	f, err := l.git.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK|flags, 0o644)
 	if err != nil {
 		return err
@@ -80,7 +83,7 @@ func (l *RefLock) write(name string, flags int, text string) error {
 }
 
 // Move moves the branch and releases the locks. The caller must make the move durable.
-func (l *RefLock) Move() (err error) {
+func (l *Lock) Move() (err error) {
 	defer func() { err = errors.Join(err, l.Close()) }()
 	for _, name := range []string{"logs/HEAD", "logs/" + l.branch} {
 		if err := l.git.MkdirAll(path.Dir(name), 0o755); err != nil {
@@ -98,7 +101,7 @@ func (l *RefLock) Move() (err error) {
 }
 
 // Close releases the locks that are still held. If Move was not called, the branch is unchanged.
-func (l *RefLock) Close() (err error) {
+func (l *Lock) Close() (err error) {
 	for _, name := range l.held {
 		if gone := l.git.Remove(name); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
