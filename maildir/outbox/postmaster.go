@@ -34,23 +34,21 @@ var savedWords = refusal.Words{Args: map[refusal.Field]string{
 // notSent begins the subject of Postmaster's messages about a file in an outbox. The file's path follows.
 const notSent = "Not sent: "
 
-// unsentThread returns the id of the thread for Postmaster's messages about a file in an outbox.
-func unsentThread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
-
 // tellUnsent notifies an author that a file in the outbox was not sent, and why. It sends only one notice for the same
-// content. Postmaster's earlier notices about the file are marked as read.
+// content and reason. Postmaster's earlier notices about the file are marked as read.
 func (o *Outbox) tellUnsent(ctx context.Context, path string, data []byte, why error) error {
 	before, err := o.unreadAbout(ctx, path)
 	if err != nil {
 		return err
 	}
+	reason := savedWords.Explain(why)
 	return o.mail.Notify(ctx, core.Notice{
 		To:       format.Locate(path).Agent,
-		About:    unsent.Key(path, data),
-		Thread:   unsentThread(path),
+		About:    unsent.Key(path, data, reason),
+		Thread:   unsent.Thread(path),
 		Resolved: before,
 		Subject:  notSent + format.Cut(format.Printable(path), 900),
-		Body:     unsent.Body(path, savedWords.Explain(why)),
+		Body:     unsent.Body(path, reason),
 	})
 }
 
@@ -72,7 +70,7 @@ func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 
 // unreadAbout returns the ids of Postmaster's messages about an outbox file, as far as the author has not read them.
 func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, err error) {
-	rows, err := o.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: o.mail.Slug, Thread: unsentThread(path)})
+	rows, err := o.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: o.mail.Slug, Thread: unsent.Thread(path)})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +113,7 @@ func (o *Outbox) pathsTold(ctx context.Context) (paths []string, err error) {
 		for _, d := range unread {
 			path, found := strings.CutPrefix(d.Subject, notSent)
 			outbox := format.Locate(path).Kind == format.KindOutbox
-			if found && outbox && d.From == format.Postmaster && d.ThreadID == unsentThread(path) {
+			if found && outbox && d.From == format.Postmaster && d.ThreadID == unsent.Thread(path) {
 				paths = append(paths, path)
 			}
 		}

@@ -31,14 +31,22 @@ func reason(path, body string) (why string, ok bool) {
 	return strings.ReplaceAll(why, "\n", " "), begins && ends
 }
 
-// Key returns the idempotency key of a notice about the file at path with the given bytes. Different bytes result in
-// a different key.
-func Key(path string, data []byte) string {
+// Thread returns the id of the thread for all notices about the file at path.
+func Thread(path string) string { return "unsent-" + tree.SHA256([]byte(path))[:16] }
+
+// Key returns the idempotency key of a notice about the file at path with the given bytes. Different bytes or a
+// different reason result in a different key.
+func Key(path string, data []byte, why string) string {
+	return about(path, data) + " " + tree.SHA256([]byte(why))[:16]
+}
+
+// about returns the beginning that all keys for the same path and bytes share.
+func about(path string, data []byte) string {
 	return "unsent " + tree.SHA256(append([]byte(path+"\n"), data...))[:32]
 }
 
-// Explain replaces the reason format.NotYetSent with the reason in Postmaster's notice about the bytes that the file
-// has now, if there is such a notice. The function treeOf returns a project's tree, or nil if the tree is not open.
+// Explain replaces the reason format.NotYetSent with the reason in Postmaster's newest notice about the bytes that the
+// file has now, if there is such a notice. The function treeOf returns a project's tree, or nil if the tree is not open.
 // Explain leaves files that cannot be read unchanged, and returns any error from the index.
 func Explain(ctx context.Context, ix index.Index, treeOf func(slug string) *tree.Tree, all []format.Problem) error {
 	for i := range all {
@@ -51,11 +59,14 @@ func Explain(ctx context.Context, ix index.Index, treeOf func(slug string) *tree
 		if err != nil {
 			continue
 		}
-		notices, err := ix.Keyed(ctx, p.Project, format.Postmaster, Key(p.Path, data))
+		notices, err := ix.Thread(ctx, index.ThreadQuery{Project: p.Project, Thread: Thread(p.Path), Bodies: true})
 		if err != nil {
 			return err
 		}
 		for _, n := range slices.Backward(notices) {
+			if n.From != format.Postmaster || !strings.HasPrefix(n.Key, about(p.Path, data)) {
+				continue
+			}
 			if why, ok := reason(p.Path, n.Body); ok {
 				p.Reason = "the file was not sent: " + why
 				break

@@ -1,6 +1,9 @@
 package unsent
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestReason checks that reason reads the reason back from a notice, and rejects other bodies.
 func TestReason(t *testing.T) {
@@ -23,15 +26,22 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestKey checks that notices about different paths or bytes have different keys.
+// TestKey checks that notices about different paths, bytes or reasons have different keys, and that keys about the same
+// path and bytes share their beginning.
 func TestKey(t *testing.T) {
-	seen := map[string]bool{}
+	seen, abouts := map[string]bool{}, map[string]bool{}
 	for _, path := range []string{"agents/Ann/outbox/a.md", "agents/Ann/outbox/b.md"} {
 		for _, data := range []string{"", "a", "b"} {
-			seen[Key(path, []byte(data))] = true
+			for _, why := range []string{"", "It is a duplicate."} {
+				key := Key(path, []byte(data), why)
+				seen[key], abouts[about(path, []byte(data))] = true, true
+				if !strings.HasPrefix(key, about(path, []byte(data))) {
+					t.Errorf("the key %q does not begin with %q", key, about(path, []byte(data)))
+				}
+			}
 		}
 	}
-	if len(seen) != 6 {
-		t.Errorf("six notices have %d keys, want 6", len(seen))
+	if len(seen) != 12 || len(abouts) != 6 {
+		t.Errorf("%d keys with %d beginnings, want 12 and 6", len(seen), len(abouts))
 	}
 }
