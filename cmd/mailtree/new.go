@@ -93,7 +93,7 @@ func newAgentCommand(p *program) *cobra.Command {
 		Short: "Create an agent with a mailbox in the project",
 		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. To make a client\n" +
 			"act as that agent, set AGENT_NAME=NAME in the client's environment. You rarely need this command: agents and users are\n" +
-			"created on first use. `mailtree mailbox delete NAME` removes an agent.",
+			"created on first use. `mailtree mailbox delete NAME` removes an agent; if it has mail, add --force.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
