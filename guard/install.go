@@ -78,7 +78,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	// Ignore any other error for now: if pre-push is to be installed, f.plan returns it again.
+	// Ignore any other error for now: if pre-push must be installed, f.plan returns it again.
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) {
 		return nil, err
 	}

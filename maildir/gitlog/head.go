@@ -94,7 +94,7 @@ func (r *repository) ref(name string) (hash, error) {
 	if err == nil {
 		text := strings.TrimSpace(string(b))
 		if !plumbing.IsHash(text) {
-			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Its last commit is the second "+
+			return hash{}, waiting("The mail branch %s is damaged or is a symbolic ref. Its last commit is usually the second "+
 				"hash in the last line of .git/logs/%s. In the mail folder, write that hash to the branch: "+
 				"`echo HASH > %s`", name, name, shellWord(".git/"+name))
 		}
