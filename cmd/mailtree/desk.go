@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mailtree/cmd/mailtree/cli"
+	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
@@ -57,6 +58,8 @@ type deskWork struct {
 
 	rowProjects []string // the listed messages' projects, if the list covers all projects
 
+	// as is "MAILTREE_ME=NAME " if a command needs that variable to run as d.Person, and "" if NAME is the login name.
+	as string
 	// at is " --project SLUG" if a command that is run in this folder needs that flag to reach the project, and ""
 	// otherwise.
 	at string
@@ -160,6 +163,9 @@ func (p *program) askDesk(
 		if f.project != "" || named.Project != "" {
 			d.at = p.toReach(resolver, d.Slug)
 		}
+		if name, err := loginName(); err != nil || d.Person != maildir.PersonName(name) {
+			d.as = "MAILTREE_ME=" + d.Person + " "
+		}
 		placed = true
 		if listed := named.Project; listed != "" && listed != d.Slug {
 			return &exitError{exitUsage, fmt.Errorf("the last list in this terminal is from project %s: use the message id", listed)}
@@ -187,8 +193,9 @@ func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	return " --project " + slug
 }
 
-// undoing returns the command line that undoes this command's action.
-func (d *deskWork) undoing() string { return "mailtree undo" + d.at }
+// undoing returns the command line that undoes this command's action in any shell. It sets MAILTREE_ME if the action was
+// not taken under the login name, because the variable may have been set for this command only.
+func (d *deskWork) undoing() string { return d.as + "mailtree undo" + d.at }
 
 // projectKey returns the key that identifies a project to the server. If given is "", it returns the key for this
 // folder.
@@ -216,6 +223,12 @@ func (p *program) me() (string, error) {
 		}
 		return name, nil
 	}
+	return loginName()
+}
+
+// loginName returns the agent name of a user who has not set MAILTREE_ME: the login name or, if that is reserved for the
+// server, the login name followed by "-user".
+func loginName() (string, error) {
 	u, err := user.Current()
 	if err != nil {
 		return "", errors.New("your OS user has no name: choose one with MAILTREE_ME")

@@ -374,11 +374,7 @@ func (p *program) atMessage(
 // tellNext prints did, which says what the command has done, followed by the command that undoes the last action, and
 // the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
-	text := did + "undo: "
-	if me, err := p.me(); err == nil && d.Person != maildir.PersonName(me) { // sent with --from
-		text += "MAILTREE_ME=" + d.Person + " "
-	}
-	text += d.undoing()
+	text := did + "undo: " + d.undoing()
 	if next, err := p.firstWaiting(ctx, d); err == nil { // an error here is ignored, because the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}

@@ -106,6 +106,8 @@ func record(t *testing.T) []castEvent {
 	file := filepath.Join(t.TempDir(), "terminal")
 	terminal.Run("pipe-pane", "-O", "-t", "terminal", "exec cat >"+file)
 	waits.Until(t, "the terminal is recorded", func() bool { _, err := os.Stat(file); return err == nil })
+	// The first output moves the cursor from where it is now.
+	start := terminal.Run("display-message", "-p", "-t", "terminal", "\x1b[#{e|+:#{cursor_y},1};#{e|+:#{cursor_x},1}H")
 	panes.Run("refresh-client", "-t", panes.Run("list-clients", "-F", "#{client_name}"))
 	var events []castEvent
 	at, seen := 0.0, 0
@@ -120,7 +122,8 @@ func record(t *testing.T) []castEvent {
 			before, _, found := bytes.Cut(data[seen:], []byte(title+"\a"))
 			end = seen + len(before) + len(title) + 1
 			if found {
-				events = append(events, castEvent{at, string(data[seen:end])})
+				events = append(events, castEvent{at, start + string(data[seen:end])})
+				start = ""
 			}
 			return found
 		})
