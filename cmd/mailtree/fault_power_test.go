@@ -239,7 +239,7 @@ func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetes
 	answered = l.ledger.Copy()
 	d.cmd.Process.Signal(syscall.SIGSTOP)
 	defer d.cmd.Process.Signal(syscall.SIGCONT)
-	until(t, "a copy of one instant", 60*time.Second, func() bool {
+	until(t, "a copy of one instant", 10*time.Minute, func() bool {
 		before := copyFile(t, disk, lastCopy(disk))
 		if bytes.Equal(before, copyFile(t, disk, os.DevNull)) {
 			return true

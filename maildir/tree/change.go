@@ -146,7 +146,8 @@ func (w *Write) before() string {
 }
 
 // Undo reverts Stage and Publish, even if one of them failed halfway. If another program has written to the path since,
-// Undo does not change that program's file.
+// Undo does not change that program's file. If a user has moved the folder since, Undo reverts the change in the moved
+// folder. Otherwise, a part of the operation would come back together with the folder.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c *Changer) Undo(w *Write) error {
 		}
 		return nil
 	}
-	own, err := c.tree.HasSHA256(to, w.Sum)
+	own, err := c.isPublished(w)
 	switch {
 	case err != nil || !own:
 		return err
@@ -179,6 +180,16 @@ func (c *Changer) Undo(w *Write) error {
 		return IgnoreGone(c.remove(from))
 	}
 	return IgnoreGone(c.remove(to))
+}
+
+// isPublished reports whether the path still has the file that Publish moved there. It looks in the folder that the
+// Changer holds first, and then in the folder that is at the path now.
+func (c *Changer) isPublished(w *Write) (bool, error) {
+	if st, err := c.Stat(w.Path); err == nil && st.Inode == w.Stat.Inode && st.Size == w.Stat.Size && st.MTime == w.Stat.MTime {
+		return true, nil
+	}
+	c.forgetFolder(path.Dir(w.Path))
+	return c.tree.HasSHA256(w.Path, w.Sum)
 }
 
 // Tidy cleans up after a finished write by removing from TmpDir the old file that the write has replaced or removed.

@@ -57,6 +57,14 @@ func (c *Changer) forgetFolders() {
 	clear(c.folders)
 }
 
+// forgetFolder closes a folder, so that the next use opens the folder that is at the path then.
+func (c *Changer) forgetFolder(dir string) {
+	if fd, ok := c.folders[dir]; ok {
+		unix.Close(fd)
+		delete(c.folders, dir)
+	}
+}
+
 // trim closes all folders if too many are open. The caller must not be using any of them.
 func (c *Changer) trim() {
 	if len(c.folders) >= c.most {

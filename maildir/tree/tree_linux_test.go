@@ -62,3 +62,36 @@ func TestTreeReplacedByLink(t *testing.T) {
 		t.Errorf("read %q, %v", data, err)
 	}
 }
+
+// TestUndoMoved checks that Undo also removes a file whose folder a user has moved, and a file that a user has moved back
+// since.
+func TestUndoMoved(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{false, true} {
+		tree, dir := repoOf(t)
+		c := tree.Changer(0)
+		defer c.Close()
+		w := &Write{Path: "messages/a.md", Data: []byte("a"), Sum: SHA256([]byte("a"))}
+		for _, err := range []error{
+			c.Stage(w, "1-0"), c.Publish(w), os.Rename(filepath.Join(dir, "messages"), filepath.Join(dir, "moved")),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if back {
+			if err := os.Mkdir(filepath.Join(dir, "messages"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(filepath.Join(dir, "moved", "a.md"), filepath.Join(dir, "messages", "a.md")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Undo(w); err != nil {
+			t.Error(err)
+		}
+		if left, _ := filepath.Glob(filepath.Join(dir, "*", "*.md")); len(left) > 0 {
+			t.Errorf("moved back %t: the undo left %q", back, left)
+		}
+	}
+}
