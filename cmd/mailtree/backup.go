@@ -194,8 +194,8 @@ func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s (backup from %s)",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
-		lines = append(lines, fmt.Sprintf("did not send %s, because the original store may have sent them already. `mailtree "+
-			"gateway queue` lists them, and --retry ID sends one", count(r.Emails, "email")))
+		lines = append(lines, fmt.Sprintf("did not send %s, because the original store may have sent them already. Their "+
+			"senders get a report. To send one, run `mailtree gateway queue --retry ID` with the ID in the report", count(r.Emails, "email")))
 	}
 	if r.Runs > 0 {
 		lines = append(lines, fmt.Sprintf("did not repeat %s, because it is unknown how the original runs ended", count(r.Runs, "hook run")))

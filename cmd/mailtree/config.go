@@ -129,7 +129,7 @@ func settings() []setting {
 			Flag:    "auth",
 			of:      "serve setup config",
 			Default: "user",
-			Help: "who may use the server over HTTP. user: your OS user and root (Linux only; on other systems, the same as open); " +
+			Help: "who may use the server over HTTP. user: your OS user and root (only on Linux; on other systems, the default is open); " +
 				"open: every OS user on this machine; token: only requests with the store's token",
 		},
 		{

@@ -162,7 +162,7 @@ func (m *metrics) state(ctx context.Context, w io.Writer) {
 	gauge("problems", "Invalid files; `mailtree doctor` lists them.", float64(r.Problems))
 	gauge("index_lag_seconds", "Age of the oldest file change that the server has seen but not indexed yet.", r.IndexLag)
 	byLabel("watcher_mode", "1 for the watcher's current mode, 0 for the other modes.", "mode", modes)
-	gauge("watched_folders", "Folders that the watcher watches.", float64(r.Watcher.Folders))
+	gauge("watched_folders", "Number of watched folders.", float64(r.Watcher.Folders))
 	gauge("history_pending", "Operations and edits that are not committed yet.", float64(pending))
 	gauge("waiting_files", "Files that cannot be read because of a system error; the server retries them.", float64(waiting))
 	gauge("requests", "Requests in progress.", float64(u.Requests))

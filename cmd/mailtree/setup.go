@@ -76,7 +76,7 @@ func setupCommand(p *program) *cobra.Command {
 	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that support plugins to the folder `DIR`")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff without making them")
-	f.BoolVar(&o.remove, "remove", false, "remove everything that this command wrote")
+	f.BoolVar(&o.remove, "remove", false, "remove what this command wrote in the same place (with --project: in this folder)")
 	return c
 }
 

@@ -30,7 +30,7 @@ type waitsFlags struct {
 // addWaitsFlags adds to c the flags of `mailtree` without a command.
 func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	f := &waitsFlags{deskFlags: p.addDeskFlags(c)}
-	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit in the terminal)")
+	c.Flags().StringVar(&f.rows, "rows", "", "how many rows to print, or all (default: as many as fit in the terminal, but at least 3)")
 	c.Flags().BoolVar(&f.all, "all", false, "list all projects")
 	return f
 }
@@ -138,7 +138,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	}
 	if w.Alone && len(rows) == 0 {
 		d.Table([]cli.Row{
-			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client (see setup --list)")}},
+			{Cells: []string{"1.", "mailtree setup claude", d.Faint("connects a client, if none is connected (see setup --list)")}},
 			{Cells: []string{"2.", "start the client in this folder", d.Faint("it becomes an agent of this project")}},
 			{Cells: []string{"3.", `mailtree send AGENT "text"`, d.Faint("writes to an agent (see mailtree agents)")}},
 		})
