@@ -193,7 +193,10 @@ func (s *Codebases) move(ctx context.Context, c *core.Mail, folder string) error
 		return err
 	}
 	s.projects.Moved(c)
-	return s.write(folders.Line{Kind: folders.Worktree, Project: c.Slug, Day: s.store.Now(), Folder: former})
+	err = s.write(folders.Line{Kind: folders.Worktree, Project: c.Slug, Day: s.store.Now(), Folder: former})
+	s.noted.Delete(c.Slug) // the repository is recorded with the former folder
+	s.Of(c).Visited(ctx, folder)
+	return err
 }
 
 // rename writes the project's folder to project.json.
