@@ -148,8 +148,10 @@ func TestFaultMoved(t *testing.T) {
 			}
 			l.level()
 			for _, names := range [][2]string{{"Bob", "Rob"}, {"Rob", "Bob"}} { // rename a whole folder while no agent is sending
-				if err := os.Rename(filepath.Join(d.tree(), "agents", names[0]), filepath.Join(d.tree(), "agents", names[1])); err != nil {
-					t.Fatal(err)
+				to := filepath.Join(d.tree(), "agents", names[1])
+				if err := os.Rename(filepath.Join(d.tree(), "agents", names[0]), to); err != nil {
+					there, _ := exec.Command("find", to, "-printf", "%T+ %p\n").CombinedOutput()
+					t.Fatalf("at %s: %v; the folder contains\n%s", time.Now().UTC(), err, there)
 				}
 				l.level()
 			}
