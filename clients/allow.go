@@ -3,7 +3,7 @@ package clients
 import "mailtree/clients/edit"
 
 // By default, a client asks the user before it calls a tool that the user has not allowed yet. A session that was woken
-// by mail waits at that prompt until the user answers, and is not notified of new mail in the meantime. At the user's
+// by mail waits at that prompt until the user answers, and gets no notices of new mail until then. At the user's
 // request, setup can therefore allow mailtree's tools.
 
 // permission describes how to make a client allow mailtree's tools without a prompt. The zero value means that there is
@@ -11,9 +11,9 @@ import "mailtree/clients/edit"
 type permission struct {
 	item string   // the text that setup adds to list, with the entry's name appended
 	list []string // the path of the list in the client's hooks file
-	key  edit.Key // used instead of item and list: a key to set in the entry
+	key  edit.Key // a key to set in the entry; used instead of item and list
 
-	hinted bool // the client asks only about tools whose hints mark them as destructive: see docs/reference/tools.md
+	hinted bool // the client asks only about tools whose hints mark them as destructive; see docs/reference/tools.md
 }
 
 // AsksFor reports whether the client's configuration files make the client ask the user before it calls mailtree's

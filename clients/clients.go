@@ -33,7 +33,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// The names of the entries for the mail toolset and the aimx toolset. They are the same in every client.
+// These are the names of the entries for the mail toolset and the aimx toolset. They are the same in every client.
 const (
 	entryName = "mail"
 	emailName = "email"
@@ -49,8 +49,8 @@ const program = "mailtree"
 // Scope selects the configuration to change.
 type Scope string
 
-// The scopes: the user's own configuration, which applies everywhere, or the configuration of one code base, which
-// applies to everyone who works on it.
+// These are the scopes: the user's own configuration, which applies everywhere, and the configuration of one code base,
+// which applies to everyone who works on it.
 const (
 	User    Scope = "user"
 	Project Scope = "project"
@@ -101,7 +101,7 @@ func (s Setup) name() string {
 	return entryName
 }
 
-// Errors of a setup. Each is wrapped in an error that names the file or the client.
+// These are the errors of a setup. Each is wrapped in an error that names the file or the client.
 var (
 	ErrNoFile  = errors.New("no such file")
 	ErrNotOurs = errors.New("the file has an entry for another server")
@@ -130,8 +130,8 @@ type Setup struct {
 	// nothing on other events.
 	Missing string
 
-	// Toolset is "" for the mail toolset, or Email. The Email toolset has neither hooks nor instructions for agents.
-	// Setting up one toolset does not change the other.
+	// Toolset is "" for the mail toolset, or Email for the aimx toolset. The aimx toolset has neither hooks nor
+	// instructions for agents. Setting up one toolset does not change the other.
 	Toolset string
 }
 
@@ -140,7 +140,7 @@ type Wanted struct {
 	Server       Server
 	NoHooks      bool // write the entry without the hooks
 	Instructions bool // also write instructions for the client's agents
-	Allow        bool // let the client call mailtree's tools without a prompt: see Client.CanAllow
+	Allow        bool // let the client call mailtree's tools without a prompt; see Client.CanAllow
 }
 
 // Add returns the changes that set up the client, but does not apply them. It omits files that need no change. If it
@@ -299,8 +299,8 @@ type part struct {
 	empty func(data []byte) bool // reports whether data contains nothing, so that its file can be removed
 
 	client         Client
-	base, top, git string                   // see Setup.base, Setup.top, Site.Git
-	kept           func(file string) string // see Setup.kept
+	base, top, git string                   // the results of Setup.base and Setup.top, and Site.Git
+	kept           func(file string) string // the method Setup.kept
 }
 
 // and returns a single part that combines two parts for the same file.
@@ -326,7 +326,7 @@ func (p part) and(q part) part {
 	}
 }
 
-// notOurs returns an ErrNotOurs that names the entry.
+// notOurs returns an error that wraps ErrNotOurs and names the entry.
 func (s Setup) notOurs() error { return fmt.Errorf("%w: %q", ErrNotOurs, s.name()) }
 
 func (s Setup) path() []string { return append(slices.Clone(s.Client.parents), s.name()) }

@@ -18,7 +18,7 @@ import (
 // megabytes, because it contains histories.
 const maxFile = 64 << 20
 
-// File errors. Each is wrapped with the file's name.
+// These errors concern a file. Each is wrapped in an error that contains the file's name.
 var (
 	ErrReadOnly = errors.New("the file is read-only")
 	ErrChanged  = errors.New("another program changed the file in the meantime")
@@ -27,7 +27,7 @@ var (
 	errTooLarge = fmt.Errorf("the file is larger than %d MiB", maxFile>>20)
 )
 
-// file is a client's file at the time it was read.
+// file is a client's file as it was when it was read.
 type file struct {
 	name string      // the path that the client uses
 	path string      // the path after resolving links

@@ -5,8 +5,8 @@ import "mailtree/clients/edit"
 // This file describes the hooks of each client: the events on which the client runs the command, and the form of its
 // handlers. A matcher selects the tools that change files. Package clients/event defines the meaning of the events.
 
-// The timeouts in seconds of Claude Code's hooks that wait for mail. The current timeout is about 23 days. Earlier
-// setups wrote the old timeout of eight hours.
+// These are the timeouts, in seconds, of Claude Code's hooks that wait for mail. The current timeout is about 23 days.
+// Earlier setups wrote the old timeout of eight hours.
 const (
 	claudeWait    = 2_000_000
 	claudeOldWait = "28800"

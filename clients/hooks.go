@@ -25,7 +25,7 @@ type hooks struct {
 	handler handlerForm // returns a handler in the client's form
 	events  []hookEvent
 	missing func(text string) any // returns the answer that shows the text when a session starts
-	guarded bool                  // the handlers' commands never fail, as in all plugins: see guard
+	guarded bool                  // the handlers' commands never fail, as in all plugins; see guard
 	plugin  bool                  // the hooks file is a module that contains nothing but our code
 	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
 	trust   string                // what the user must do before the hooks run; "" if nothing needs to be done
@@ -52,8 +52,8 @@ var errNoHooks error = missingFile("no hooks file")
 //go:embed plugin/opencode.js
 var opencodePlugin string
 
-// The lines of the module that Setup.plugin replaces. They define the command, the entry, and the text that the model
-// gets if mailtree is missing.
+// These are the lines of the module that Setup.plugin replaces. They define the command, the entry, and the text that
+// the model gets if mailtree is missing.
 const (
 	pluginCommand = `const command = ["mailtree", "hook", "opencode"]`
 	pluginEntry   = `const entry = null`
@@ -189,9 +189,9 @@ func (s Setup) handlers() edit.Handlers {
 	return all
 }
 
-// ownHandler returns the command of a handler that Setup.command created for some store. It returns "" for any other
-// handler. If an earlier setup wrote the handler in another form, ownHandler appends a note to the command, so that
-// setup replaces the handler and a check reports it as missing.
+// ownHandler returns a handler's command if Setup.command created the command, for any store. It returns "" for any
+// other handler. If an earlier setup wrote the handler in another form, ownHandler appends a note to the command, so
+// that setup replaces the handler and a check reports it as missing.
 func (c Client) ownHandler(handler map[string]any) string {
 	line, _ := handler["command"].(string)
 	if text, ok := handler["bash"].(string); ok {

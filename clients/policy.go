@@ -125,7 +125,7 @@ func codexOff(s Setup) (all []setting) {
 	return all
 }
 
-// The files in which the machine's administrator configures Gemini CLI and Qwen Code.
+// These are the files in which the machine's administrator configures Gemini CLI and Qwen Code.
 const (
 	geminiSystem = "/etc/gemini-cli/settings.json"
 	qwenSystem   = "/etc/qwen-code/settings.json"

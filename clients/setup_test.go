@@ -171,7 +171,7 @@ func (c *attempt) prepare(words []string) {
 	}
 }
 
-// files returns all files below the root except backups: their bytes, modes and link targets.
+// files returns the bytes, modes and link targets of all files below the root, except backups.
 func (c *attempt) files() map[string]string {
 	c.t.Helper()
 	all := map[string]string{}

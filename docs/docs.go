@@ -16,8 +16,8 @@ import (
 //go:embed *.md */*.md
 var files embed.FS
 
-// folders lists the folders of the pages. If two folders have a page of the same name, the name alone means the page in
-// the earlier folder. The folder "." contains the index and the tutorial.
+// folders lists the folders of the pages. If two folders contain pages with the same name, the name without a folder
+// refers to the page in the earlier folder. The folder "." contains the index and the tutorial.
 var folders = []string{".", "reference", "explanation", "howto"}
 
 // Names returns the full names of all pages, such as "tutorial" and "reference/tree".
@@ -33,8 +33,8 @@ func Names() (names []string) {
 	return names
 }
 
-// Find returns the full name of the page that name means, or "" if there is none. The name may lack the folder. It may
-// also be a link from another page, such as "../reference/tree.md".
+// Find returns the full name of the page that name refers to, or "" if there is none. The name may omit the folder, and
+// may be a link from another page, such as "../reference/tree.md".
 func Find(name string) string {
 	name = strings.TrimSuffix(strings.TrimLeft(name, "./"), ".md")
 	for _, full := range Names() {
@@ -45,10 +45,10 @@ func Find(name string) string {
 	return ""
 }
 
-// comment matches a comment for tests and generators. Readers on the web do not see it either.
+// comment matches a comment for tests and generators. Readers on the web do not see such comments either.
 var comment = lazy.Regexp(`(?s) *<!--.*?-->\n?`)
 
-// Page returns the page with that full name, in Markdown, without comments.
+// Page returns the page with the given full name, in Markdown, without comments.
 func Page(full string) string {
 	text, _ := fs.ReadFile(files, full+".md")
 	return comment().ReplaceAllString(string(text), "")
@@ -88,7 +88,7 @@ func Headings(page string) (all []Heading) {
 	return all
 }
 
-// anchor returns the anchor that Git forges give to the first heading with that text on a page.
+// anchor returns the anchor that Git forges give to the first heading with the given text on a page.
 func anchor(heading string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -30,14 +30,14 @@ type Config struct {
 	Postmaster string      // the mailbox for postmaster@ and abuse@; required if Listen is set
 	CatchAll   string      // the mailbox for unknown addresses; if "", mail to them is refused
 	TLS        *tls.Config // if nil, STARTTLS is not offered
-	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; empty if there is none
-	MTAUser    int         // uid of the mail server in front of this server; negative if there is none
+	Authserv   string      // authserv-id of the server whose Authentication-Results are trusted; "" trusts no server
+	MTAUser    int         // uid of the mail server in front of this server; negative if there is no such server
 
 	Allow     []string       // domains to which mail may be sent; "*" allows all
 	Rate      int            // maximum number of emails per mailbox per hour
 	Smarthost *out.Smarthost // if nil, mail goes directly to the recipients' servers
 
-	DNS string // ADDRESS:PORT of the DNS server; "" selects the machine's resolver
+	DNS string // ADDRESS:PORT of the DNS server; "" means the system's resolver
 }
 
 // NameServer returns the resolver to use for DNS lookups.

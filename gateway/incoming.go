@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. Both identify a mailbox by
-// the name of its agent, because addresses are unique within a store.
+// Incoming stores mail from other domains. It implements in.Directory and in.Deliverer. Both interfaces identify a
+// mailbox by the name of its agent, because addresses are unique within a store.
 type Incoming struct {
 	Store *maildir.Store
 	Spool *spool.Spool // required if the server listens
@@ -90,7 +90,7 @@ func full(err error) error {
 func (i *Incoming) Deliver(ctx context.Context, d *in.Delivery) []error {
 	errs := make([]error, len(d.To))
 	agents := map[*maildir.Project][]string{}
-	places := map[*maildir.Project][]int{} // for each project, the index in d.To of each of its agents
+	places := map[*maildir.Project][]int{} // the indexes in d.To of each project's agents
 	for n, to := range d.To {
 		p, agent, err := i.Store.MailboxAt(ctx, to.Mailbox)
 		if errs[n] = err; err == nil {
@@ -172,15 +172,15 @@ func (i *Incoming) email(ctx context.Context, p *maildir.Project, d *in.Delivery
 	return email, err
 }
 
-// onThisMachine reports whether an address is local to this machine, such as root@localhost. A reply to it would not
-// reach the sender. The address of an agent in another project also counts as local, because no email comes from such
-// an address. Addresses in the store's domains are not local.
+// onThisMachine reports whether an address is local to this machine, such as root@localhost. A reply to such an address
+// would not reach the sender. The address of an agent in another project also counts as local, because no email comes
+// from such an address. Addresses in the store's domains are not local.
 func (i *Incoming) onThisMachine(address string) bool {
 	a, err := format.ParseAddress(address)
 	return err == nil && (a.OnThisMachine() || i.Store.InAnotherProject(address)) && !i.Store.Domains().Has(a.Domain)
 }
 
-// parties replaces the addresses of the project's agents with their names. It removes duplicates and unreachable
+// parties replaces the addresses of the project's agents with the agents' names. It removes duplicates and unreachable
 // addresses.
 func (i *Incoming) parties(ctx context.Context, p *maildir.Project, addresses []string) (all []string, err error) {
 	for _, address := range addresses {

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// desk is a store with its Incoming. The mailbox build belongs to a separate project, and the mailbox ops to the
-// default project.
+// desk contains a store and its Incoming value. The mailbox build is in a separate project, and the mailbox ops is in
+// the default project.
 type desk struct {
 	*Incoming
 	t              *testing.T
@@ -58,7 +58,7 @@ func newDesk(t *testing.T, cfg storetest.Config) *desk {
 	return d
 }
 
-// deliver delivers an email, which consists of the given lines, to a mailbox.
+// deliver delivers an email with the given lines to a mailbox.
 func (d *desk) deliver(mailbox, sender, proven string, lines ...string) error {
 	d.t.Helper()
 	raw := []byte(strings.Join(lines, "\r\n") + "\r\n")
@@ -173,7 +173,7 @@ func TestHiddenRecipient(t *testing.T) {
 }
 
 // TestLookup checks that an address is matched to its mailbox regardless of case. If a mailbox is full, Lookup must
-// report that, and deliveries to it must be refused.
+// report this, and deliveries to the mailbox must be refused.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{Depth: 1})
@@ -201,7 +201,7 @@ func TestLookup(t *testing.T) {
 }
 
 // TestBounces checks that a delivery status report from the null sender is passed to Bounce and stored in the thread of
-// the message that it reports on. If Bounce fails, the delivery must fail too, so that the sender tries again.
+// the original message. If Bounce fails, the delivery must fail too, so that the sender tries again.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, storetest.Config{})

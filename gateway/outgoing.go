@@ -41,7 +41,7 @@ func NewOutgoing(cfg *Config, name string, log *slog.Logger) *Outgoing {
 }
 
 // Run sends mail until ctx is done. If this server is not configured to send mail, Run does nothing, even if another
-// server has queued mail, because this server's settings do not say how to send that mail.
+// server has queued mail, because this server's settings do not specify how to send that mail.
 func (o *Outgoing) Run(ctx context.Context) {
 	if o.sends {
 		o.Queue.Run(ctx)
@@ -67,7 +67,7 @@ type items struct {
 
 	mu     sync.Mutex
 	open   map[string]outgoing.Item // unfinished items, by id
-	pruned time.Time                // the zero time means that the files have not been read yet
+	pruned time.Time                // when old files were last removed; zero if the files have not been read yet
 	warned bool                     // whether the warning that mail is not signed has been logged
 }
 
@@ -271,7 +271,7 @@ func addresses(of func(string) string, parties []string) (all []string) {
 }
 
 // sign signs an email with the newest key of the store's first domain. If there is no key, it returns the email
-// unchanged and logs this once.
+// unchanged, and logs once that mail is not signed.
 func (s *items) sign(raw []byte) ([]byte, error) {
 	domain := s.store.Domains()[0]
 	key, selector, err := LoadKey(s.store.Root(), domain)

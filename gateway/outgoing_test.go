@@ -18,7 +18,7 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// scene is a store with the agents Ann and Bob, and the store's queue, which is not running.
+// scene is a store with the agents Ann and Bob, and the store's queue, which is not started.
 type scene struct {
 	*items
 	project *maildir.Project

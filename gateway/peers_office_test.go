@@ -145,7 +145,7 @@ func (s *shown) raw() ([]byte, error) {
 	return data, err
 }
 
-// box returns the messages in the inbox or the outbox of the mailbox build.
+// box returns the messages in the given folder, inbox or outbox, of the mailbox build.
 func (o *office) box(t *testing.T, name string) (all []shown) {
 	t.Helper()
 	for path, data := range o.files(t, "/agents/build/"+name+`/.*\.md$`) {

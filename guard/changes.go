@@ -160,8 +160,7 @@ func (g *git) pushed(ctx context.Context, stdin io.Reader) ([]changed, error) {
 	if err := lines.Err(); err != nil || len(seen) == 0 {
 		return nil, err
 	}
-	// --not comes after --stdin. In the opposite order, some versions of git would also negate the revisions read from
-	// stdin.
+	// --not must come after --stdin. Otherwise, some versions of git would also negate the revisions read from stdin.
 	out, err := g.run(ctx, strings.NewReader(revs.String()),
 		"rev-list", "--no-commit-header", "--format=%H %an", "--ignore-missing", "--stdin", "--not", "--remotes")
 	if err != nil {

@@ -39,9 +39,9 @@ type Question struct {
 	Scope   storedir.Scope // must be the same as the server's
 	Project string         // slug or absolute path; "" means the guard's project if ByHand, otherwise the project of Dir's repository
 	Hook    string         // PreCommit (also ""), PreMergeCommit, PrePush
-	Fixed   bool           // the caller specified Store, so a guard installed for another store is ignored
-	ByHand  bool           // a user, not a hook, runs the check; a failure has the status Trouble in any GUARD_MODE
-	Paths   []string       // files to check instead of the staged ones, relative to the repository's root
+	Fixed   bool           // whether the caller specified Store; if so, a guard installed for another store is ignored
+	ByHand  bool           // whether a user, not a hook, runs the check; if so, a failure has the status Trouble in any GUARD_MODE
+	Paths   []string       // files to check instead of the staged files, relative to the repository's root
 
 	Dir     string    // the folder in which git runs; "" means the working directory
 	Env     []string  // the environment, including Git's variables, AGENT_NAME and GUARD_*
@@ -51,7 +51,7 @@ type Question struct {
 	Usual   string    // the store that mailtree uses without --store; for any other store, suggested commands include --store
 
 	// Person returns the name of the agent that belongs to the user at the terminal, or "" if no user is there. If
-	// Person is nil, no user runs the check. Check calls Person only if nothing else identifies the committer.
+	// Person is nil, the check is not run by a user. Check calls Person only if nothing else identifies the committer.
 	Person func() string
 
 	Words refusal.Words // the wording of refusals
@@ -243,8 +243,8 @@ func merge(a, b []Blocked) []Blocked {
 }
 
 // FromRoot converts paths relative to dir into paths relative to the root of the code repository that contains dir. A
-// path in a linked working tree or another clone is treated as the same path in the repository. FromRoot returns
-// ErrInvalid for a folder or for a path outside the repository. It also returns any error from git.
+// path in a linked working tree or another clone is treated as the corresponding path in the repository. FromRoot
+// returns ErrInvalid for a folder or for a path outside the repository. It also returns any error from git.
 func (q *Question) FromRoot(ctx context.Context, dir string, paths []string) ([]string, error) {
 	g := &git{dir: dir, env: q.Env}
 	top, err := g.line(ctx, "rev-parse", "--show-toplevel")

@@ -1,5 +1,5 @@
 // Package guard stops a commit that touches files claimed by another agent. Its pre-commit check needs neither a server
-// nor an index: it reads claim files, asks Git what a commit would change, and lets maildir/claim decide. CheckEdit
+// nor an index. It reads claim files, asks Git what a commit would change, and lets maildir/claim decide. CheckEdit
 // checks a file before it is edited, without Git. Both also stop an agent that a user has put on hold (maildir/hold).
 //
 //	mailtree guard install     writes hooks into the code repository (hook.sh); existing hooks are kept and run first
@@ -18,6 +18,6 @@
 //
 // The guard never executes anything that the code repository's configuration specifies. It calls only Git plumbing
 // commands that run no filter, textconv, external diff or pager, and it turns off fsmonitor, hooks and transports.
-// Installing the guard writes only to the hooks folder of the code repository (invariant I8). See docs/reference/guard.md, "What
-// it checks".
+// Installing the guard writes only to the hooks folder of the code repository (invariant I8). See
+// docs/reference/guard.md, "What it checks".
 package guard

@@ -34,8 +34,8 @@ type Edit struct {
 
 // CheckEdit checks whether the agent may change the files. If it may not, deny says why. If it may, warn says what the
 // agent should know about the files. If no claim or hold applies, both are "". CheckEdit needs neither a server nor
-// Git. A commit of the files would be subject to the same claims and holds. See
-// docs/reference/guard.md, "Before the edit".
+// Git. A commit of the files would be subject to the same claims and holds. See docs/reference/guard.md,
+// "Before the edit".
 func CheckEdit(e Edit) (deny, warn string) {
 	if e.Now.IsZero() {
 		e.Now = time.Now()
@@ -159,9 +159,9 @@ func (e Edit) lookUp(pol policy, n storedir.ProjectName, paths []string) (held *
 // path is not in a working tree, top is "".
 type alias struct{ path, top string }
 
-// aliases lists the paths by which projects may know a file: the given path, the path with links resolved, the path in
-// the main working tree, and the path in the folder that names the project. If the file is a link, aliases also lists
-// the paths of the link's target. It returns an error only for a machine fault (tree.FaultOf).
+// aliases lists the paths by which projects may refer to a file. These are the given path, the path with links
+// resolved, the path in the main working tree, and the path in the folder that names the project. If the file is a
+// link, aliases also lists the paths of the link's target. It returns an error only for a machine fault (tree.FaultOf).
 func aliases(file string, others repo.Folders) (all []alias, err error) {
 	dir, base := filepath.Split(filepath.Clean(file))
 	dir = filepath.Clean(dir)
@@ -192,8 +192,8 @@ func aliases(file string, others repo.Folders) (all []alias, err error) {
 	return all, nil
 }
 
-// belowProject lists the files in a project's folder, relative to that folder. As for a commit, it skips a file if the
-// project's folder is not in the file's working tree.
+// belowProject lists the files in a project's folder, relative to that folder. Like the check of a commit, belowProject
+// skips a file if the project's folder is not in the file's working tree.
 func belowProject(folder string, files []alias) (paths []string) {
 	for _, f := range files {
 		if folder == "" || f.path == folder || !below(f.path, folder) || f.top != "" && !below(folder, f.top) {

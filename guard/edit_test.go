@@ -20,7 +20,7 @@ var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 //
 //	code          a working tree, the project /code; GreenCastle claims docs, app/*.go and sub/docs for 90 minutes
 //	code/nested   a separate project; GreenCastle claims a.txt
-//	code/sub      another working tree inside it
+//	code/sub      another working tree inside code
 //	linked        a linked working tree of code
 //	link          a link to code
 //	plain         a project without a working tree; GreenCastle claims a.txt

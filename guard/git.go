@@ -16,7 +16,7 @@ type git struct {
 	dir string   // "" for the working directory
 	env []string // the caller's environment; in a hook, it points to the index and the repository
 
-	hooks bool // use the repository's core.hooksPath; needed to find the hooks folder
+	hooks bool // whether to use the repository's core.hooksPath, which is needed to find the hooks folder
 }
 
 // hardened contains arguments that override unsafe settings of the repository.
@@ -25,7 +25,7 @@ var hardened = []string{
 	"-c", "core.fsmonitor=", "-c", "core.untrackedCache=false", "-c", "protocol.allow=never",
 }
 
-// shield contains environment variables that prevent Git from fetching missing objects, whichever transport the
+// shield contains environment variables that prevent Git from fetching missing objects, no matter which transport the
 // configuration specifies.
 var shield = []string{"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C"}
 

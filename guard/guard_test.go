@@ -30,7 +30,7 @@ func TestShellQuote(t *testing.T) {
 	}
 }
 
-// TestHookIsReadBack checks hooks with odd strings in every field. parseHook must return the original hook and notice
+// TestHookIsReadBack checks hooks with odd strings in every field. parseHook must return the original hook and detect
 // any change to the script, and a shell must accept the script.
 func TestHookIsReadBack(t *testing.T) {
 	for i, s := range odd {

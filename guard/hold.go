@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/hold"
 )
 
-// Held is a hold that stops an agent's changes, whichever files they affect.
+// Held is a hold that stops an agent's changes, no matter which files they affect.
 type Held struct {
 	format.Hold
 	Agent   string
@@ -30,7 +30,7 @@ func (p project) held(agent string, now time.Time) (h *Held, bad []format.Proble
 	return &Held{*found, agent, filepath.Join(p.tree.Dir(), format.HoldPath(agent)), p.name}, bad, nil
 }
 
-// held prints that the agent is on hold, and what the agent can do.
+// held prints that the agent is on hold, and what the agent can do about the hold.
 func (r *report) held(h *Held, warn bool) {
 	short := h.Hold
 	short.Reason = clip(short.Reason, 200)

@@ -96,9 +96,9 @@ var (
 // shellFor returns the shell that must run an earlier hook under its old name, or nil if the hook can be executed
 // directly.
 //
-// The earlier hook has been renamed, but some hooks depend on their own names. For example, husky's hooks use
-// basename "$0" and dirname "$0" to find the file to run. If the guard passes the script to a shell, $0 can keep the
-// old name. However, a script that compares $0 with BASH_SOURCE would then do nothing. Such a script is executed
+// The earlier hook has been renamed, but some hooks depend on their own names. For example, husky's hooks use basename
+// "$0" and dirname "$0" to find the file to run. If the guard passes the script to a shell, $0 can keep the old name.
+// However, a script that compares $0 with BASH_SOURCE would then do nothing. Therefore such a script is executed
 // directly, like any hook that is not a shell script.
 func shellFor(script []byte) []string {
 	if !ownName().Match(script) || bytes.Contains(script, []byte("BASH_SOURCE")) || bytes.IndexByte(script, 0) >= 0 {

@@ -14,13 +14,13 @@ import (
 type identity struct {
 	name   string // "" if unknown
 	hint   string // a sentence for the user if the name is not an agent of the project
-	person bool   // the agent is the user at the terminal
+	person bool   // whether the agent is the user at the terminal
 }
 
 // identify determines which agent is committing. AGENT_NAME takes precedence. Without it, identify tries the commit's
-// author, the name of the tmux window, and the name of the user at the terminal, and uses the first that is an agent
-// of the project. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only. In other hooks, identify asks
-// Git for the author. If the agents cannot be read, identify returns ErrUnavailable. See docs/reference/guard.md, "Install".
+// author, the name of the tmux window, and the name of the user at the terminal, and uses the first that is an agent of
+// the project. Git passes the author in GIT_AUTHOR_NAME to pre-commit hooks only. In other hooks, identify asks Git for
+// the author. If the agents cannot be read, identify returns ErrUnavailable. See docs/reference/guard.md, "Install".
 func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 	g := c.git
 	if who, err := agentOf(t, "AGENT_NAME", strings.TrimSpace(lookup(g.env, "AGENT_NAME"))); err != nil || who.name != "" {
@@ -43,7 +43,7 @@ func (c *check) identify(ctx context.Context, t *tree.Tree) (identity, error) {
 }
 
 // agentOf returns the project's agent with the given name, or an unknown identity if there is no such agent. source
-// says where the name comes from. If the agents cannot be read, agentOf returns ErrUnavailable.
+// describes where the name comes from. If the agents cannot be read, agentOf returns ErrUnavailable.
 func agentOf(t *tree.Tree, source, name string) (identity, error) {
 	if name == "" {
 		return identity{}, nil

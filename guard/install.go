@@ -35,14 +35,15 @@ type Setup struct {
 	Scope   storedir.Scope
 	Project string // slug or absolute path; "" means the project of the code repository
 	Program string // absolute path of mailtree
-	Push    bool   // also install pre-push
+	Push    bool   // whether to also install pre-push
 }
 
 // Install writes the guard's hooks and returns a sentence for each change it made. It renames an existing hook, which
 // the guard's hook then runs first. A second call writes only hooks that differ. Each hook is replaced atomically.
 //
-// Install returns ErrNotFound or ErrInvalid if the repository or project is missing or invalid. It returns ErrDenied
-// if the hooks folder does not belong to the repository alone, and ErrConflict if another file is in the way.
+// Install returns ErrNotFound or ErrInvalid if the repository or project is missing or invalid. It returns ErrDenied if
+// the hooks folder does not belong to the repository alone, and ErrConflict if an existing file prevents the
+// installation.
 func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	r, err := openRepository(ctx, at.Repo, at.Env)
 	if err != nil {
@@ -78,7 +79,7 @@ func Install(ctx context.Context, at Site, s Setup) ([]string, error) {
 	}
 	names := []string{PreCommit, PreMergeCommit}
 	_, old, _, err := f.installed(PrePush)
-	// Ignore any other error for now: if pre-push must be installed, f.plan returns it again.
+	// Ignore any other error for now. If pre-push must be installed, f.plan returns the error again.
 	if tree.FaultOf(err) == tree.FaultMachine && !errors.Is(err, refusal.ErrConflict) {
 		return nil, err
 	}
@@ -135,8 +136,8 @@ func (r *repository) notes(ctx context.Context, f *hooksFolder) []string {
 	return out
 }
 
-// hooksFolder is an open hooks folder. Files are accessed through the open folder, so that no name can lead outside
-// it.
+// hooksFolder is an open hooks folder. Files are accessed through the open folder, so that no name can refer to a file
+// outside the folder.
 type hooksFolder struct {
 	repo *repository
 	dir  string
@@ -269,11 +270,11 @@ func (f *hooksFolder) ours(name string) (*hook, bool, error) {
 // plan describes what to do for one hook.
 type plan struct {
 	name   string
-	file   string // the file to write: the hook's name, or the file that the pre-commit framework runs
+	file   string // the file to write, which is the hook itself or the file that the pre-commit framework runs
 	text   []byte
-	keep   bool     // the existing hook becomes the earlier hook that runs first
-	same   bool     // the file already has this text
-	before bool     // there is an earlier hook that runs first
+	keep   bool     // whether the existing hook becomes the earlier hook that runs first
+	same   bool     // whether the file already contains this text
+	before bool     // whether there is an earlier hook that runs first
 	stale  []string // renamed copies of our hook to remove
 }
 

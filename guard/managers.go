@@ -8,8 +8,8 @@ import (
 )
 
 // Other programs also write hooks and rename existing hooks. The pre-commit framework renames pre-commit to
-// pre-commit.legacy, and runs it first. lefthook renames it to pre-commit.old, never runs it, and fails if a file
-// with that name exists.
+// pre-commit.legacy, and runs the renamed hook first. lefthook renames the hook to pre-commit.old, never runs it, and
+// fails if a file with that name exists.
 const (
 	legacySuffix = ".legacy"
 	oldSuffix    = ".old"

@@ -15,7 +15,7 @@ type policy struct {
 	bypass  bool
 }
 
-// stops reports whether other agents' claims stop the agent's change. If they do not, they only cause a warning.
+// stops reports whether other agents' claims stop the agent's change. If not, the claims only cause a warning.
 func (p policy) stops(who identity) bool {
 	return p.mode == "block" && (who.name != "" || p.unknown == "block")
 }

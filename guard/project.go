@@ -119,7 +119,7 @@ func (in *placed) folderOf(human string) (rel string, inside bool) {
 	return "", false
 }
 
-// relative converts an absolute path into a path relative to the top of a working tree: see repo.Folders.Relative.
+// relative converts an absolute path into a path relative to the top of a working tree, as repo.Folders.Relative does.
 // The path may also be in another clone of the same code base.
 func (in *placed) relative(top, path string) (rel string, ok bool, err error) {
 	if rel, ok, err = in.others.Relative(top, path); err != nil || ok {
@@ -145,8 +145,8 @@ func noProject(err error) error {
 	return &own
 }
 
-// adoptInstalled sets the question's store and project to those of the installed guard, unless there is none or the
-// caller specified another store.
+// adoptInstalled sets the question's store and project to those of the installed guard. It does nothing if no guard is
+// installed or if the caller specified another store.
 func (c *check) adoptInstalled(ctx context.Context, dir string) {
 	if g := installedIn(ctx, dir, c.q.Env); g != nil && (!c.q.Fixed || g.Store == c.q.Store) {
 		c.q.Store, c.q.Project = g.Store, g.Project

@@ -16,14 +16,14 @@ import (
 // repository is a code repository with its hooks folder.
 type repository struct {
 	git    *git
-	top    string // the top folder of its working tree
+	top    string // the top folder of the working tree
 	common string // the .git folder shared by all worktrees of the repository; links are resolved
-	hooks  string // links are resolved as far as the path exists
+	hooks  string // the hooks folder; links are resolved as far as the path exists
 	config string // core.hooksPath; "" if it is not set
 	place  place
 }
 
-// place says where a hooks folder is.
+// place describes where a hooks folder is.
 type place int
 
 const (

@@ -131,7 +131,7 @@ func (r *report) override() {
 	}
 }
 
-// asker prints the agent that the guard takes the caller for, if that may be wrong.
+// asker prints which agent the guard believes the caller to be, if that belief may be wrong.
 func (r *report) asker() {
 	switch {
 	case r.who.hint != "":
@@ -167,8 +167,8 @@ func (r *report) claim(b Blocked) {
 	r.say("    claim file: %s", safe(b.File))
 }
 
-// asks returns one command for each holder and project, quoted for the caller's shell. The command sends the holder a
-// message that asks for its claims.
+// asks returns one command for each holder and project, quoted for the caller's shell. Each command sends a message
+// that asks the holder for the claimed patterns.
 func (r *report) asks(all []Blocked) (commands []string) {
 	type holder struct{ agent, project string }
 	patterns := map[holder][]string{}
@@ -188,7 +188,7 @@ func (r *report) asks(all []Blocked) (commands []string) {
 	return commands
 }
 
-// ask returns a command that sends an agent a message asking for its claims on patterns.
+// ask returns a command that sends a message asking an agent for the patterns that it has claimed.
 func (r *report) ask(agent, project string, patterns []string) string {
 	return r.message(agent, project, "May I have "+strings.Join(patterns, ", ")+"?")
 }
@@ -216,7 +216,7 @@ func (r *report) release(c claim.Row, project string) string {
 	return r.q.command() + " release --of " + ShellWord(c.Agent) + r.where(project) + " " + ShellWord(at)
 }
 
-// where returns the flags --store and --project for a command. It omits each flag that the command does not need.
+// where returns the flags --store and --project for a command. It omits flags that the command does not need.
 func (r *report) where(project string) (flags string) {
 	if r.q.Store != r.q.Usual {
 		flags += " --store " + ShellWord(r.q.Store)

@@ -17,8 +17,7 @@ import (
 const agentColumns = "a.name, a.profile, a.program, a.model, a.task, a.inception, a.machine, a.status, a.hold, a.total, a.unread, " +
 	"a.archived, a.sent, " + lastActive + ", coalesce((SELECT m.subject " + lastSent + "), '')"
 
-// lastSent is the rest of a query, beginning with its FROM clause. It selects the newest message that an agent has
-// sent.
+// lastSent is a query without its SELECT clause. The query finds the newest message that an agent has sent.
 const lastSent = "FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -a.aid ORDER BY d.row DESC LIMIT 1"
 
 const lastActive = `(SELECT max(at) FROM (
@@ -43,7 +42,7 @@ func (x *Index) agents(ctx context.Context, columns, text string, args ...any) (
 	})
 }
 
-// Agent reads one agent: see index.Index.
+// Agent implements index.Index. It reads one agent.
 func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, error) {
 	rows, err := x.agents(ctx, agentColumns, "a.pid = ? AND a.name = ?", x.pid(slug), name)
 	if err != nil || len(rows) == 0 {
@@ -52,22 +51,23 @@ func (x *Index) Agent(ctx context.Context, slug, name string) (*index.AgentRow, 
 	return &rows[0], nil
 }
 
-// Agents lists a project's agents, ordered by name: see index.Index.
+// Agents implements index.Index. It lists a project's agents, ordered by name.
 func (x *Index) Agents(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? ORDER BY a.name", x.pid(slug))
 }
 
-// AgentsAfter lists the agents whose names sort after the given name, ordered by name: see index.Index.
+// AgentsAfter implements index.Index. It lists the agents whose names sort after the given name, ordered by name.
 func (x *Index) AgentsAfter(ctx context.Context, slug, after string, limit int) ([]index.AgentRow, error) {
 	return x.agents(ctx, agentColumns, "a.pid = ? AND a.name > ? ORDER BY a.name LIMIT ? + 0", x.pid(slug), after, limit)
 }
 
-// Held lists the agents with a valid hold, ordered by name: see index.Index.
+// Held implements index.Index. It lists the agents with a valid hold, ordered by name.
 func (x *Index) Held(ctx context.Context, slug string) ([]index.AgentRow, error) {
 	return x.agents(ctx, shortColumns, "a.pid = ? AND a.hold <> '' ORDER BY a.name", x.pid(slug))
 }
 
-// ProjectsWith finds the projects that contain an agent, thread or message with the given name: see index.Index.
+// ProjectsWith implements index.Index. It finds the projects that contain an agent, thread or message with the given
+// name.
 func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string) ([]string, error) {
 	text := "SELECT max(created) FROM messages WHERE pid = ?1 AND id = ?2"
 	switch what {
@@ -90,8 +90,8 @@ func (x *Index) ProjectsWith(ctx context.Context, what format.Kind, name string)
 	return slugs, nil
 }
 
-// Names returns the completions of a prefix: see index.Index. The query for threads steps through an index from one
-// thread to the next, so its cost does not depend on how many messages each thread has.
+// Names implements index.Index. It returns the completions of a prefix. The query for threads steps through an index
+// from one thread to the next, so its cost does not depend on how many messages each thread has.
 func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix string, limit int) ([]string, error) {
 	const agents = "SELECT name FROM agents WHERE pid = ?1 AND lower(substr(name, 1, length(?2))) = lower(?2) " +
 		"ORDER BY name COLLATE NOCASE LIMIT ?3 + 0"
@@ -125,7 +125,7 @@ func (x *Index) Names(ctx context.Context, slug string, what format.Kind, prefix
 	return all[:max(0, min(limit, len(all)))], nil
 }
 
-// LastRead returns the time at which each agent last read a message: see index.Index.
+// LastRead implements index.Index. It returns the time at which each agent last read a message.
 func (x *Index) LastRead(ctx context.Context, slug string) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := x.each(ctx, "SELECT a.name, (SELECT max(d.read_at) FROM deliveries d WHERE d.box = a.aid AND d.read_at IS NOT NULL) "+

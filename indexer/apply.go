@@ -51,7 +51,7 @@ func (b *batch) apply() error {
 }
 
 // letters collects the messages whose files were observed. If a file's content is needed and has not been read yet,
-// letters reads the file. If that file has changed in the meantime, letters adds an observation to the batch.
+// letters reads the file. If that file has changed since it was observed, letters adds an observation to the batch.
 func (b *batch) letters() ([]*letter, error) {
 	byID := map[string]*letter{}
 	// marked lists the agents whose marks changed, by message id. If files other than marks also changed, the entry is
@@ -116,7 +116,7 @@ func (b *batch) letters() ([]*letter, error) {
 }
 
 // content sets a message's new content if it differs from the content in the tables. It returns false if the file's
-// bytes have changed in the meantime or the file cannot be read. In both cases, content also updates the batch's
+// bytes have changed since the observation or the file cannot be read. In both cases, content also updates the batch's
 // observations.
 func (b *batch) content(t *letter) (found bool, err error) {
 	s := t.source

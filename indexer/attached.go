@@ -12,7 +12,7 @@ const attachedText = "SELECT DISTINCT a.name FROM (SELECT rowid AS r FROM search
 	"CROSS JOIN files f ON f.pid = m.pid AND f.name = m.id || '.md' CROSS JOIN agents a ON a.aid = f.aid " +
 	"WHERE m.pid = ?2 AND instr(m.rest, ?3) AND f.kind IN (6, 9) AND f.valid ORDER BY a.name"
 
-// Attached returns the agents that have a copy of a message with a given attachment: see index.Index.
+// Attached implements index.Index. It returns the agents that have a copy of a message with a given attachment.
 func (x *Index) Attached(ctx context.Context, slug, sum string) ([]string, error) {
 	sum = strings.ToLower(sum)
 	pid := x.pid(slug)

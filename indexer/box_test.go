@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// TestBox checks that copies are listed by name in descending order, regardless of their time. Invalid files, and a
-// second copy with the same id, must not be listed and must not take up room on a page.
+// TestBox checks that copies are listed by name in descending order, regardless of their creation times. Invalid files,
+// and a second copy with the same id, must not be listed and must not take up room on a page.
 func TestBox(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

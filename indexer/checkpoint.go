@@ -13,7 +13,7 @@ import (
 // concurrently with the writer. The writer waits for a checkpoint only if the log grows faster than checkpoints can
 // copy it. Checkpoints are rare, so a page that is changed by many messages is copied only once.
 const (
-	checkpointFiles  = 4096     // files ingested between two checkpoints
+	checkpointFiles  = 4096     // number of files ingested between checkpoints
 	transactionFiles = 8        // the cost of a transaction, expressed as a number of files
 	checkpointPages  = 32 << 10 // number of pages in the log (64 MiB) at which the writer waits
 )

@@ -9,19 +9,19 @@ import (
 	"mailtree/maildir/format"
 )
 
-// message is the result of applying the rules in docs/reference/tree.md, "Copies", to all files with the same message id. The
-// result depends only on the rows of these files.
+// message is the result of applying the rules in docs/reference/tree.md, "Copies", to all files with the same message
+// id. The result depends only on the rows of these files.
 type message struct {
 	source *file             // the file with the content; nil if there is no message
 	outbox *file             // the sender's copy; nil if there is none
-	boxes  map[string]box    // deliveries by holder
+	boxes  map[string]box    // deliveries, by holder
 	twins  map[string]string // reasons why valid duplicate files are ignored, by path
 }
 
 // box is the delivery of a message to one agent.
 type box struct {
 	copy, ack, archived, later *file
-	read                       *file // the mark that records that the message was read: see docs/reference/tree.md, "Marks"
+	read                       *file // the mark that records that the message was read; described in docs/reference/tree.md, "Marks"
 }
 
 // derive returns the message that results from the files, which all have the same id and may be in any order.
@@ -68,7 +68,7 @@ func derive(files []*file) message {
 	return m
 }
 
-// first gives f the role if no earlier file has it. Otherwise, it reports f as a problem.
+// first assigns the role to f if no earlier file has that role. Otherwise, it reports f as a problem.
 func (m *message) first(role **file, f *file) {
 	if *role == nil {
 		*role = f

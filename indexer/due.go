@@ -38,17 +38,18 @@ const owedText = dueColumns + "group_concat(a.name || iif(c.pid = ?1, '', '@' ||
 	" WHERE d.asks = 1 AND d.ack = 0 AND " + copyOfOwn + " AND NOT (c.pid = ?1 AND a.name = ?2) " +
 	"AND (NOT ?4 OR d.fact <> 'bcc') GROUP BY m.row ORDER BY m.row DESC LIMIT ?3 + 0"
 
-// copyOfOwn is an SQL condition: agent ?2 of project ?1 sent message c. The message c may be in any project.
+// copyOfOwn is an SQL condition. It is true if agent ?2 of project ?1 sent message c. The message c may be in any
+// project.
 const copyOfOwn = "c.sender = iif(c.pid = ?1, ?2, ?2 || '@' || (SELECT slug FROM projects WHERE pid = ?1))"
 
-// ownOfCopy is an SQL condition: message m is the original of message c, in the sender's project.
+// ownOfCopy is an SQL condition. It is true if message m is the original of message c, in the sender's project.
 const ownOfCopy = "m.pid = ?1 AND m.id = c.id AND m.sender = ?2"
 
 // sentText lists the newest messages that an agent sent without requesting an acknowledgment.
 const sentText = dueColumns + "m.tos FROM deliveries d CROSS JOIN messages m ON m.row = d.row " +
 	"WHERE d.box = -" + agentID + " AND d.row >= ?3 AND m.ack = 0 ORDER BY d.row DESC LIMIT ?4 + 0"
 
-// Due lists the messages that may be waiting for an agent: see index.Index.
+// Due implements index.Index. It lists the messages that may be waiting for an agent.
 func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) {
 	v, err := x.view(ctx, receivedText, owedText, sentText)
 	if err != nil {
@@ -87,17 +88,17 @@ const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
-// inThreadOf is an SQL condition: message r has the id of message m's thread as its thread id.
+// inThreadOf is an SQL condition. It is true if message r has the id of message m's thread as its thread id.
 const inThreadOf = "r.pid = ?1 AND r.thread <> '' AND r.thread = " + threadOf + " COLLATE NOCASE AND r.thread = " + threadOf
 
-// toSender is an SQL condition: message r was sent to the sender of message m. If the sender has an address outside the
-// project, the condition is always true, because replies may go to another address of that sender.
+// toSender is an SQL condition. It is true if message r was sent to the sender of message m. If the sender has an
+// address outside the project, it is always true, because replies may go to another address of that sender.
 const toSender = "(instr(m.sender, '@') OR instr(' ' || r.tos || ' ' || r.ccs || ' ', ' ' || m.sender || ' '))"
 
-// later is an SQL condition: message r is in the thread of message m and comes after m.
+// later is an SQL condition. It is true if message r is in the thread of message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"
 
-// Replied reports which messages have replies: see index.Index.
+// Replied implements index.Index. It reports which messages have replies.
 func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64) (map[int64]index.Replied, error) {
 	all := make(map[int64]index.Replied, len(cursors))
 	err := x.each(ctx, repliedText, []any{x.pid(slug), agent, listedRows(cursors)}, func(scan scanner) error {
@@ -114,7 +115,7 @@ func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64
 const hiddenText = "SELECT " + threadOf + ", max(d.row), max(d.later) FROM deliveries d INDEXED BY deliveries_later " +
 	"CROSS JOIN messages m ON m.row = d.row WHERE d.box = " + agentID + " AND d.later > ?3 + 0 GROUP BY 1"
 
-// Hidden lists hidden threads: see index.Index.
+// Hidden implements index.Index. It lists hidden threads.
 func (x *Index) Hidden(ctx context.Context, slug, agent string, now time.Time) (map[string]index.Hidden, error) {
 	all := map[string]index.Hidden{}
 	err := x.each(ctx, hiddenText, []any{x.pid(slug), agent, now.UnixMicro()}, func(scan scanner) error {
@@ -134,7 +135,7 @@ const outlineText = "SELECT m.row, m.id, m.created, substr(m.body, 1, 500), min(
 	"SELECT r.row FROM messages r WHERE " + inThreadOf + " UNION SELECT r.row FROM messages r WHERE r.pid = ?1 AND r.id = " + threadOf +
 	") GROUP BY m.row"
 
-// Outlines describes the threads of messages: see index.Index.
+// Outlines implements index.Index. It describes the threads of messages.
 func (x *Index) Outlines(ctx context.Context, slug string, cursors []int64) (map[int64]index.Outline, error) {
 	all := make(map[int64]index.Outline, len(cursors))
 	err := x.each(ctx, outlineText, []any{x.pid(slug), listedRows(cursors)}, func(scan scanner) error {

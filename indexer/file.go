@@ -19,19 +19,19 @@ type file struct {
 	fol    int64 // number of the file's folder; 0 until the folder is stored
 	kind   format.Kind
 	agent  string
-	id     string    // id of the message, copy or mark; empty for other files or if the path is invalid
-	stamp  int64     // see stampOf
+	id     string    // id of the message, copy or mark; "" for other files and for invalid paths
+	stamp  int64     // the file's state, as returned by stampOf
 	hash   []byte    // digest of the content; nil if the index ignores the content
 	valid  bool      // whether the index uses the file
-	at     time.Time // the time in a mark; zero if there is none
+	at     time.Time // the time in a mark; zero if the file contains no time
 	fact   string    // in an inbox: to, cc or bcc; in an outbox: the bcc names, separated by spaces
-	reason string    // the problem; empty if there is none; "known" if the file was loaded from a row with a problem
+	reason string    // a description of the problem, or "" if there is no problem; "known" if the file was loaded from a row with a problem
 	line   int
 }
 
-// stampOf returns a hash of a file's state: its size, times and inode. If the index ignores the file's content, the
-// hash omits the ctime, because a mode change would change the ctime. If a stamp is odd, an equal stamp proves that the
-// content has not changed. If a stamp is even, the next observation rereads the file.
+// stampOf returns a hash of a file's state, which consists of its size, times and inode. If the index ignores the
+// file's content, the hash omits the ctime, because a mode change would change the ctime. If a stamp is odd, an equal
+// stamp proves that the content has not changed. If a stamp is even, the next observation rereads the file.
 func stampOf(k format.Kind, st tree.FileStat, proven bool) int64 {
 	var b [32]byte
 	binary.LittleEndian.PutUint64(b[0:], uint64(st.Size))
@@ -55,7 +55,7 @@ func (f *file) read(st tree.FileStat, at int64) {
 // level reports whether st proves that the file's content has not changed since it was read.
 func (f *file) level(st tree.FileStat) bool { return f.stamp == stampOf(f.kind, st, true) }
 
-// says reports whether f and g, two observations of the same path, mean the same to the index.
+// says reports whether f and g, two observations of the same path, are equivalent for the index.
 func (f *file) says(g *file) bool {
 	if f.valid != g.valid || (f.reason != "") != (g.reason != "") {
 		return false

@@ -12,8 +12,8 @@ import (
 	"mailtree/maildir/index"
 )
 
-// Page sizes of lists: see index.InboxQuery. The value of maxPage is one more than the maximum size of a page that
-// callers return. They request the extra row to find out whether there is a next page.
+// Page sizes of lists, as in index.InboxQuery. The value of maxPage is one more than the maximum size of a page that
+// callers return. Callers request the extra row to find out whether there is a next page.
 const (
 	defaultPage = 20
 	maxPage     = 201
@@ -48,7 +48,7 @@ func deliveries(ctx context.Context, from reader, slug, agent, text string, args
 // agentID is a subquery for the number of agent ?2 in project ?1.
 const agentID = "(SELECT aid FROM agents WHERE pid = ?1 AND name = ?2)"
 
-// Delivery reads one agent's copy: see index.Index.
+// Delivery implements index.Index. It reads one agent's copy.
 func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted index.BodyWanted,
 	room *index.Room) (*index.Delivery, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + deliveryColumns +
@@ -66,7 +66,7 @@ func (x *Index) Delivery(ctx context.Context, slug, agent, id string, wanted ind
 	return &rows[0], err
 }
 
-// Deliveries reads an agent's copies of messages: see index.Index.
+// Deliveries implements index.Index. It reads an agent's copies of messages.
 func (x *Index) Deliveries(ctx context.Context, slug, agent string, ids []string) ([]index.Delivery, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
@@ -89,7 +89,7 @@ const awaitingText = "SELECT " + messageColumns + withoutBody + deliveryColumns 
 	" AND NOT EXISTS (SELECT 1 FROM deliveries x WHERE x.box = " + agentID + " AND x.row = m.row AND x.ack = 0) " +
 	"ORDER BY row DESC LIMIT ?4 + 0) d CROSS JOIN messages m ON m.row = d.row ORDER BY d.row DESC"
 
-// Awaiting lists the messages that are waiting for an acknowledgment: see index.Index.
+// Awaiting implements index.Index. It lists the messages that are waiting for an acknowledgment.
 func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Delivery, error) {
 	before := q.Before
 	if before <= 0 {
@@ -98,7 +98,7 @@ func (x *Index) Awaiting(ctx context.Context, q index.InboxQuery) ([]index.Deliv
 	return deliveries(ctx, x, q.Project, q.Agent, awaitingText, x.pid(q.Project), q.Agent, before, pageSize(q.Limit))
 }
 
-// Receipts lists the agents that have copies of messages: see index.Index.
+// Receipts implements index.Index. It lists the agents that have copies of messages.
 func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[string][]index.Receipt, error) {
 	list, err := json.Marshal(ids)
 	if err != nil {
@@ -122,8 +122,9 @@ func (x *Index) Receipts(ctx context.Context, slug string, ids ...string) (map[s
 	return all, err
 }
 
-// Inbox lists deliveries newest first: see index.Index. Each filter has an index, so the cost of a page does not
-// depend on the size of the inbox. Without INDEXED BY, SQLite would choose the primary key and read the whole inbox.
+// Inbox implements index.Index. It lists deliveries newest first. Each filter has an index, so the cost of a page does
+// not depend on the size of the inbox. Without INDEXED BY, SQLite would choose the primary key and read the whole
+// inbox.
 func (x *Index) Inbox(ctx context.Context, q index.InboxQuery) (page []index.Delivery, c index.Counts, err error) {
 	text, args := inboxQuery(x.pid(q.Project), q)
 	v, err := x.view(ctx, text, countsText, bodyPiece)
@@ -173,19 +174,19 @@ func inboxQuery(pid int64, q index.InboxQuery) (text string, args []any) {
 		[]any{pid, q.Agent, before, after, since, pageSize(q.Limit), q.ReplyTo, "\n" + strings.Join(q.Trusted, "\n") + "\n"}
 }
 
-// fromTrusted is an SQL condition: the sender's domain vouches for message m, and ?8 has a line with the sender's
-// address or domain.
+// fromTrusted is an SQL condition. It is true if the sender's domain vouches for message m, and ?8 has a line with the
+// sender's address or domain.
 const fromTrusted = "m.auth = 'dmarc:' || substr(m.sender, instr(m.sender, '@') + 1) AND " +
 	"(instr(?8, char(10) || lower(m.sender) || char(10)) OR instr(?8, char(10) || substr(m.sender, instr(m.sender, '@')) || char(10)))"
 
-// OldestUnread lists unread deliveries oldest first: see index.Index.
+// OldestUnread implements index.Index. It lists unread deliveries oldest first.
 func (x *Index) OldestUnread(ctx context.Context, slug, agent string, n int) ([]index.Delivery, error) {
 	return deliveries(ctx, x, slug, agent, "SELECT "+messageColumns+withoutBody+deliveryColumns+
 		" FROM deliveries d INDEXED BY deliveries_unread CROSS JOIN messages m ON m.row = d.row WHERE d.box = "+agentID+
 		" AND d.read = 0 ORDER BY d.row LIMIT ?3 + 0", x.pid(slug), agent, n)
 }
 
-// Box lists copies in descending order of file name: see index.Index.
+// Box implements index.Index. It lists copies in descending order of file name.
 func (x *Index) Box(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	text, kind := boxQuery(q)
 	args := []any{x.pid(q.Project), q.Agent, int(kind), q.ID + q.Before + q.Prefix, q.Limit, q.Offset}
@@ -230,11 +231,11 @@ func boxQuery(q index.BoxQuery) (text string, kind format.Kind) {
 		"WHERE f.aid = " + agentID + " AND f.kind = ?3 AND f.kind IN (6, 9)" + where + " ORDER BY f.name DESC LIMIT ?5 + 0 OFFSET ?6 + 0", kind
 }
 
-// The SQL above and schema.sql contain these file kinds as numbers. If the numbers change, this line does not
+// The SQL above and schema.sql contain these file kinds as numbers. If the numbers change, the following line does not
 // compile.
 var _, _ = [1]int{}[format.KindInbox-6], [1]int{}[format.KindOutbox-9]
 
-// Counts reads the counts of an agent's inbox, which triggers maintain: see index.Index.
+// Counts implements index.Index. It reads the counts of an agent's inbox, which triggers maintain.
 func (x *Index) Counts(ctx context.Context, slug, agent string) (index.Counts, error) {
 	return counts(ctx, x, x.pid(slug), agent)
 }

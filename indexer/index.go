@@ -20,7 +20,7 @@ import (
 // Config configures an Index. Path is required. The zero value of any other field selects its documented default.
 type Config struct {
 	Path string           // the database file; Open creates it if it is missing
-	Log  *slog.Logger     // nil: discarded
+	Log  *slog.Logger     // if nil, log lines are discarded
 	Now  func() time.Time // provides the times of changes and file stamps; nil means time.Now
 
 	// Existing makes Open fail if the file is missing, damaged or from another version. In that case, the file stays
@@ -145,7 +145,7 @@ func (x *Index) Close() error {
 	return errors.Join(err, x.w.close(), x.writes.Close())
 }
 
-// Attach adds a project: see index.Index.
+// Attach implements index.Index. It adds a project.
 func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -167,7 +167,7 @@ func (x *Index) Attach(ctx context.Context, slug string, tree *tree.Tree) error 
 	return nil
 }
 
-// Detach removes a project: see index.Index.
+// Detach implements index.Index. It removes a project.
 func (x *Index) Detach(ctx context.Context, slug string) error {
 	x.write.Lock()
 	defer x.write.Unlock()
@@ -243,8 +243,8 @@ func (x *Index) attached(slug string) []*project {
 	return all
 }
 
-// stmt returns the prepared statement for text, and prepares it on first use. database/sql prepares it again on each
-// connection that runs it.
+// stmt returns the prepared statement for text, which it prepares on first use. The package database/sql prepares the
+// statement again on each connection that runs it.
 func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	x.prepare.Lock()
 	defer x.prepare.Unlock()
@@ -260,7 +260,7 @@ func (x *Index) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 
 // reader answers queries. An Index uses any free connection, and a view uses its own connection.
 type reader interface {
-	// each runs a prepared query, and calls the function row with a scanner for each of the rows.
+	// each runs a prepared query, and calls row with a scanner for each row.
 	each(ctx context.Context, text string, args []any, row func(scan scanner) error) error
 }
 
@@ -286,7 +286,7 @@ func each(ctx context.Context, s *sql.Stmt, args []any, row func(scan scanner) e
 	return readError(rows.Err())
 }
 
-// readError adds "read the index" to a query's error. It returns nil for nil.
+// readError adds "read the index" to a query's error. If there is no error, readError returns nil.
 func readError(err error) error {
 	if err == nil {
 		return nil

@@ -18,8 +18,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Ingest updates the rows derived from the files at paths: see index.Index. If another program modifies a file in the
-// map written at the same time, the watcher reports that file, and another Ingest follows.
+// Ingest implements index.Index. It updates the rows derived from the files at paths. The map written contains files
+// that the caller has just written. If another program modifies such a file at the same time, the watcher reports the
+// file, and another Ingest follows.
 func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written map[string]tree.Written) (index.Ingested, error) {
 	p := x.project(slug)
 	if p == nil {
@@ -39,13 +40,13 @@ func (x *Index) Ingest(ctx context.Context, slug string, paths []string, written
 	return index.Ingested{Changes: b.changes, Unreadable: b.left()}, nil
 }
 
-// batch examines a project's files and writes the rows that differ, in one transaction.
+// batch examines a project's files and, in one transaction, writes the rows that differ.
 type batch struct {
 	x   *Index
 	p   *project
 	w   *writer
 	l   *observer
-	new bool // the index has no rows for these files and their messages yet, so the batch reads none
+	new bool // whether the index has no rows for these files and their messages yet; if so, the batch reads none
 
 	known  map[string]*file        // rows in the tables, by path
 	loaded map[string]bool         // ids of the messages whose files are all in known
@@ -203,7 +204,7 @@ func listed(names []string) string {
 	return b.String()
 }
 
-// look examines p once per batch and records any difference from the index.
+// look examines p, but only once per batch, and records any difference from the index.
 func (b *batch) look(p string) *observation {
 	lk := b.seen[p]
 	if lk == nil {

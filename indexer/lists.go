@@ -13,12 +13,12 @@ import (
 
 const claimColumns = "SELECT c.path, c.pattern, c.agent, c.exclusive, c.reason, c.created, c.expires, c.released, c.released_at FROM "
 
-// Claims lists all valid claim files: see index.Index.
+// Claims implements index.Index. It lists all valid claim files.
 func (x *Index) Claims(ctx context.Context, slug string) ([]claim.Row, error) {
 	return x.claims(ctx, claimColumns+"claims c WHERE c.pid = ? ORDER BY c.created, c.agent, c.path", x.pid(slug))
 }
 
-// ClaimsAt lists the valid claim files among the given paths: see index.Index.
+// ClaimsAt implements index.Index. It lists the valid claim files among the given paths.
 func (x *Index) ClaimsAt(ctx context.Context, slug string, paths []string) ([]claim.Row, error) {
 	list, err := json.Marshal(paths)
 	if err != nil {
@@ -39,7 +39,7 @@ func (x *Index) claims(ctx context.Context, query string, args ...any) ([]claim.
 const filesQuery = "SELECT " + filePath + " FROM json_each(?2) j CROSS JOIN files f ON f.pid = ?1 AND f.name = j.value " +
 	"CROSS JOIN folders o USING (fol) ORDER BY 1"
 
-// Files lists the files of a message: see index.Index.
+// Files implements index.Index. It lists the files of a message.
 func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	names, err := json.Marshal(format.MessageFiles(id))
 	if err != nil {
@@ -49,7 +49,7 @@ func (x *Index) Files(ctx context.Context, slug, id string) ([]string, error) {
 	return slices.DeleteFunc(paths, func(p string) bool { return locate(p).ID != id }), err
 }
 
-// Problems lists files that have problems, ordered by path: see index.Index.
+// Problems implements index.Index. It lists files that have problems, ordered by path.
 func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	const text = "SELECT p.slug, q.path, q.reason, q.line FROM problems q JOIN projects p USING (pid) " +
 		"WHERE ?1 = '' OR p.slug = ?1 ORDER BY q.path, p.slug LIMIT ?2"
@@ -58,18 +58,18 @@ func (x *Index) Problems(ctx context.Context, slug string, most int) ([]format.P
 	})
 }
 
-// CountProblems counts the files in a project that have problems: see index.Index.
+// CountProblems implements index.Index. It counts the files in a project that have problems.
 func (x *Index) CountProblems(ctx context.Context, slug string) (n int, err error) {
 	err = one(ctx, x, "SELECT count(*) FROM problems WHERE pid = ?", []any{x.pid(slug)}, &n)
 	return n, err
 }
 
-// Changes lists the changes after a position in the feed: see index.Index.
+// Changes implements index.Index. It lists the changes after a position in the feed.
 func (x *Index) Changes(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	return x.changes(ctx, "c.seq > ? ORDER BY c.seq LIMIT ? + 0", after, limit)
 }
 
-// NewestChanges lists the newest changes in a project: see index.Index.
+// NewestChanges implements index.Index. It lists the newest changes in a project.
 func (x *Index) NewestChanges(ctx context.Context, slug string, before int64, limit int) ([]index.Change, error) {
 	if before <= 0 {
 		before = math.MaxInt64
@@ -85,20 +85,20 @@ func (x *Index) changes(ctx context.Context, where string, args ...any) ([]index
 		err := scan(&c.Seq, &c.Project, &c.Path, &c.Kind, &c.Op, &c.Agent, &c.Thread, instant{&c.At})
 		c.ID = locate(c.Path).ID
 		if c.RemovesProject() {
-			c.Agent = "" // see removedProject
+			c.Agent = "" // in the table, this is the removed project's slug (see removedProject)
 		}
 		return err
 	})
 }
 
-// LastChange returns the newest position in the feed: see index.Index.
+// LastChange implements index.Index. It returns the newest position in the feed.
 func (x *Index) LastChange(ctx context.Context) (seq int64, err error) {
 	err = one(ctx, x, "SELECT coalesce(max(seq), 0) FROM changes", nil, &seq)
 	return seq, err
 }
 
-// Stats counts the projects, agents, messages, deliveries and problems in the index: see index.Index. Triggers
-// maintain the counts of messages and deliveries.
+// Stats implements index.Index. It counts the projects, agents, messages, deliveries and problems in the index.
+// Triggers maintain the counts of messages and deliveries.
 func (x *Index) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
 	err := one(ctx, x, `SELECT (SELECT count(*) FROM projects), (SELECT count(*) FROM agents),

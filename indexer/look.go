@@ -17,7 +17,7 @@ type observation struct {
 	path       string
 	file       *file // nil if there is no such file or the path is a folder
 	folder     bool
-	same       bool  // the stamp proves that nothing changed, or the file is unreadable; file is then nil
+	same       bool  // whether the stamp proves that nothing changed or the file is unreadable; if so, file is nil
 	unreadable error // the machine fault that prevented the observation; nil if there was none
 
 	msg     *format.Message
@@ -66,8 +66,8 @@ func newLooker(tree *tree.Tree, now func() time.Time) *observer {
 // at examines p. The argument known is p's row in the index, or nil if there is none.
 func (l *observer) at(p string, known *file) *observation {
 	pl, now := locate(p), l.now().UnixNano()
-	// Only a caller with a bug passes the path of a folder that contains mail. Such a path is treated as if there
-	// were no file.
+	// No correct caller passes the path of a folder that contains mail. Such a path is treated as if there were no
+	// file.
 	if pl.Kind == format.KindIgnored {
 		return &observation{path: p}
 	}
@@ -141,7 +141,7 @@ func (l *observer) read(f *file, now int64) *observation {
 	return l.made(f, data)
 }
 
-// made returns the observation for f if its content is data.
+// made returns the observation for a file f that contains data.
 func (l *observer) made(f *file, data []byte) *observation {
 	lk, sum := &observation{path: f.path, file: f}, digestOf(data)
 	f.hash, f.valid = sum[:], true
@@ -217,7 +217,7 @@ func unsentInstead(f *file, data []byte, err error) error {
 	return err
 }
 
-// message parses the bytes, or returns an earlier result for equal bytes.
+// message parses the bytes. If the batch has already parsed equal bytes, message returns the earlier result.
 func (l *observer) message(id string, data []byte, sum digest) (*format.Message, error) {
 	k := parseKey{sum, id}
 	p, ok := l.parsed[k]

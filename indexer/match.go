@@ -13,8 +13,8 @@ import (
 // match is a query in FTS5's query language.
 type match struct {
 	whole  string // words and filters
-	user   string // only the words; empty if there are none or if they only exclude messages
-	prefix bool   // the search may take a long time: see hasSlowPrefix
+	user   string // only the words; "" if there are no words or if all of them exclude messages
+	prefix bool   // whether the search may take a long time, as reported by hasSlowPrefix
 }
 
 func expression(pid int64, q index.SearchQuery) match {
@@ -91,7 +91,7 @@ func ownFacet(e query.Expr) bool {
 	return false
 }
 
-// normal is the filter for normal importance, which has no facet, because nearly all messages have it.
+// normal is the filter for normal importance. This importance has no facet, because nearly all messages have it.
 var normal = query.Filter{Key: query.Importance, Value: format.Normal}
 
 // render converts an expression to FTS5's query language, which has no unary NOT.

@@ -30,7 +30,7 @@ func bodyColumn(wanted index.BodyWanted) string {
 	return withoutBody
 }
 
-// takeBody reserves room for a message, and reads its body if wanted is set. It reports whether there was enough
+// takeBody reserves room for a message, and reads its body if wanted is set. takeBody reports whether there was enough
 // room.
 func takeBody(ctx context.Context, from reader, m *index.MessageRow, wanted index.BodyWanted, room *index.Room) (bool, error) {
 	if !wanted {
@@ -90,7 +90,7 @@ func messages(ctx context.Context, from reader, slug, text string, args ...any) 
 	return list(ctx, from, text, args, func(scan scanner, m *index.MessageRow) error { return scanMessage(slug, scan, m) })
 }
 
-// Message reads one message: see index.Index.
+// Message implements index.Index. It reads one message.
 func (x *Index) Message(ctx context.Context, slug, id string, wanted index.BodyWanted, room *index.Room) (*index.MessageRow, error) {
 	text := "SELECT " + messageColumns + bodyColumn(wanted) + " FROM messages m WHERE m.pid = ? AND m.id = ?"
 	v, err := x.view(ctx, text, bodyPiece)
@@ -106,7 +106,7 @@ func (x *Index) Message(ctx context.Context, slug, id string, wanted index.BodyW
 	return &rows[0], err
 }
 
-// FromElsewhere finds a message by its Message-ID: see index.Index.
+// FromElsewhere implements index.Index. It finds a message by its Message-ID.
 func (x *Index) FromElsewhere(ctx context.Context, slug, messageID string) (*index.MessageRow, error) {
 	const text = "SELECT " + messageColumns + withoutBody + " FROM messages m WHERE m.pid = ? AND m.message_id = ? AND m.message_id <> '' " +
 		"ORDER BY m.row LIMIT 1"
@@ -117,7 +117,7 @@ func (x *Index) FromElsewhere(ctx context.Context, slug, messageID string) (*ind
 	return &rows[0], nil
 }
 
-// Body reads a piece of a body: see index.Index.
+// Body implements index.Index. It reads a piece of a body.
 func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (text string, err error) {
 	err = x.each(ctx, "SELECT ifnull(substr(CAST(body AS BLOB), ?3 + 1, ?4 + 0), '') FROM messages WHERE pid = ?1 AND id = ?2",
 		[]any{x.pid(slug), id, offset, n},
@@ -125,12 +125,12 @@ func (x *Index) Body(ctx context.Context, slug, id string, offset, n int64) (tex
 	return text, err
 }
 
-// inThread selects the rows of a thread: all messages with that thread id, and the message with that message id. The
-// index on thread uses NOCASE because Names needs it. The second comparison makes the match exact.
+// inThread selects the rows of a thread, which are all messages with that thread id, and the message with that message
+// id. The index on thread uses NOCASE because Names needs it. The second comparison makes the match exact.
 const inThread = "SELECT row FROM messages WHERE pid = ?1 AND thread = ?2 COLLATE NOCASE AND thread = ?2 AND thread <> '' " +
 	"UNION SELECT row FROM messages WHERE pid = ?1 AND id = ?2"
 
-// ShortBodies reads the short bodies of a thread: see index.Index.
+// ShortBodies implements index.Index. It reads the short bodies of a thread.
 func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int64) (map[string]string, error) {
 	bodies := map[string]string{}
 	err := x.each(ctx, "SELECT id, body FROM messages WHERE row IN ("+inThread+") AND row > ?3 AND octet_length(body) <= 8192",
@@ -143,7 +143,7 @@ func (x *Index) ShortBodies(ctx context.Context, slug, thread string, after int6
 	return bodies, err
 }
 
-// Thread lists a thread oldest first: see index.Index.
+// Thread implements index.Index. It lists a thread oldest first.
 func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.MessageRow, error) {
 	limit := q.Limit
 	if limit <= 0 {
@@ -170,8 +170,8 @@ func (x *Index) Thread(ctx context.Context, q index.ThreadQuery) ([]index.Messag
 	return takeAll(ctx, v, rows, func(m *index.MessageRow) *index.MessageRow { return m }, wanted, q.Room)
 }
 
-// takeBeginnings reads the beginnings of bodies. The limits, in bytes, are most for each body and total for all of
-// them. If a body is cut off, BodyNext is the offset of the rest, which is at least 1.
+// takeBeginnings reads the beginnings of bodies. It reads up to most bytes of each body, and up to total bytes of all
+// bodies together. If a body is cut off, BodyNext is the offset of the rest, which is at least 1.
 func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, most, total int64) error {
 	for i := range rows {
 		m := &rows[i]
@@ -190,7 +190,7 @@ func takeBeginnings(ctx context.Context, from reader, rows []index.MessageRow, m
 	return nil
 }
 
-// Keyed finds messages by the sender's idempotency key: see index.Index.
+// Keyed implements index.Index. It finds messages by the sender's idempotency key.
 func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.MessageRow, error) {
 	if key == "" {
 		return []index.MessageRow{}, nil
@@ -206,7 +206,7 @@ func (x *Index) Keyed(ctx context.Context, slug, from, key string) ([]index.Mess
 	})
 }
 
-// IDKeyed finds a message that an agent sent or received, by the sender's idempotency key: see index.Index.
+// IDKeyed implements index.Index. It finds a message that an agent sent or received, by the sender's idempotency key.
 func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string, err error) {
 	if key == "" {
 		return "", nil
@@ -218,7 +218,7 @@ func (x *Index) IDKeyed(ctx context.Context, slug, agent, key string) (id string
 	return id, err
 }
 
-// Newest lists the newest messages in all projects: see index.Index.
+// Newest implements index.Index. It lists the newest messages in all projects.
 func (x *Index) Newest(ctx context.Context, limit int) ([]index.MessageRow, error) {
 	const text = "SELECT p.slug, m.id, m.thread, m.sender, m.subject FROM messages m JOIN projects p USING (pid) " +
 		"ORDER BY m.row DESC LIMIT ? + 0"

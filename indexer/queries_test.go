@@ -108,8 +108,8 @@ func TestMessageFields(t *testing.T) {
 	}
 }
 
-// TestInboxOfMany checks that there is no deadlock if more callers than there are connections read an inbox at the same
-// time. The index has just been opened, so no query has been prepared.
+// TestInboxOfMany checks that there is no deadlock if the number of callers that read an inbox at the same time exceeds
+// the number of connections. The index has just been opened, so no query has been prepared.
 func TestInboxOfMany(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -24,7 +24,7 @@ type world struct {
 	dir    string
 	tree   *tree.Tree
 	log    []string
-	hurt   map[string]bool // paths changed since the last ingest
+	hurt   map[string]bool // paths that were changed since the last ingest
 	made   tree.Written    // the file written by the last step
 	madeAt string          // the path of made; "" if the last step did not write a file
 }
@@ -267,7 +267,7 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 }
 
 // ingestMade passes the bytes of the last write to the index. Sometimes it passes different bytes, as if another
-// program had written to the file in between. A later observation must then correct the rows.
+// program had written to the file in between. In that case, a later observation must correct the rows.
 func (w *world) ingestMade(x *Index) {
 	w.t.Helper()
 	f := w.made

@@ -17,17 +17,17 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Buffer sizes for the full-text index, in bytes: see writer.bufferSearch.
+// Buffer sizes for the full-text index, in bytes. They are set by writer.bufferSearch.
 const (
 	loadBuffer = 64 << 20
 	liveBuffer = 1 << 20
 )
 
-// Rebuild builds the index at path from the trees alone. The trees are keyed by slug. It writes a new file next to
+// Rebuild builds the index at path from the trees alone. The trees are keyed by slug. Rebuild writes a new file next to
 // path without a journal, syncs it, and renames it to path, so a crash leaves either the old index or the new one. No
-// Index may be open at path. Unless progress is nil, Rebuild calls it with the number of a project's files processed
-// so far. Files that could not be read because of a machine fault are missing from the new index. Reconcile adds them
-// at the next start.
+// Index may be open at path. Unless progress is nil, Rebuild calls it with the number of a project's files processed so
+// far. Files that could not be read because of a machine fault are missing from the new index. Reconcile adds them at
+// the next start.
 func Rebuild(ctx context.Context, path string, projects map[string]*tree.Tree, progress func(project string, done int)) error {
 	tmp := path + ".new"
 	if err := wipe(tmp); err != nil {
@@ -127,8 +127,8 @@ func (x *Index) fill(ctx context.Context, projects map[string]*tree.Tree, progre
 	})
 }
 
-// loaders is the number of chunks that load reads and parses concurrently, ahead of the chunk that it is writing. If
-// the files are not in the page cache yet, several concurrent reads take no longer than a single read.
+// loaders is the number of chunks that load reads and parses concurrently while it writes an earlier chunk. If the
+// files are not in the page cache yet, several concurrent reads take no longer than a single read.
 const loaders = 4
 
 // load inserts the rows of a project. Other goroutines read and parse the next chunks while load writes.

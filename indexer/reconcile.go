@@ -23,7 +23,8 @@ import (
 // wait for more than a few tenths of a second. With a smaller chunk, the commits would be too expensive.
 const chunk = 1024
 
-// Reconcile compares the whole tree with the rows: see index.Index. It releases the write lock between chunks.
+// Reconcile implements index.Index. It compares the whole tree with the rows. It releases the write lock between
+// chunks.
 func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done int)) (index.Ingested, error) {
 	var all index.Ingested
 	p := x.project(slug)
@@ -46,7 +47,7 @@ func (x *Index) Reconcile(ctx context.Context, slug string, progress func(done i
 	return all, nil
 }
 
-// Differing returns the paths at which the tree and the rows may differ: see index.Index.
+// Differing implements index.Index. It returns the paths at which the tree and the rows may differ.
 func (x *Index) Differing(ctx context.Context, slug string) ([]string, error) {
 	p := x.project(slug)
 	if p == nil {

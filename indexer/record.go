@@ -16,7 +16,7 @@ const askedText = "SELECT m.id, " + threadOf + ", m.sender, m.subject, m.created
 	"WHERE f.pid = m.pid AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid AND a.name <> m.sender AND d.fact <> 'bcc') " +
 	"FROM messages m INDEXED BY messages_question WHERE m.pid = ?1 AND m.question = 1 AND m.row >= ?2 ORDER BY m.row DESC LIMIT ?3 + 0"
 
-// Asked lists messages that ask for an answer: see index.Index.
+// Asked implements index.Index. It lists messages that ask for an answer.
 func (x *Index) Asked(ctx context.Context, slug string, since time.Time, limit int) ([]index.Asked, error) {
 	args := []any{x.pid(slug), firstRow(since.UnixMicro()), limit}
 	return list(ctx, x, askedText, args, func(scan scanner, a *index.Asked) error {
@@ -38,7 +38,7 @@ const actsText = "SELECT at FROM (" +
 	"SELECT * FROM (SELECT m.created AS at FROM deliveries d CROSS JOIN messages m USING (row) WHERE d.box = -" + agentID +
 	" ORDER BY d.row DESC LIMIT ?3 + 0)) ORDER BY at DESC LIMIT ?3 + 0"
 
-// Acts lists the times at which an agent was active: see index.Index.
+// Acts implements index.Index. It lists the times at which an agent was active.
 func (x *Index) Acts(ctx context.Context, slug, agent string, limit int) ([]time.Time, error) {
 	return list(ctx, x, actsText, []any{x.pid(slug), agent, limit}, func(scan scanner, at *time.Time) error {
 		return scan(instant{at})

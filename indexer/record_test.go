@@ -13,7 +13,7 @@ import (
 )
 
 // TestAsked checks that Asked lists the messages that ask for an answer, each with the time at which another agent
-// answered or the last recipient acknowledged it. The author's own messages must be ignored. Acknowledgments by the
+// answered it or the last recipient acknowledged it. The author's own messages must be ignored. Acknowledgments by the
 // author and by bcc recipients must not be required.
 func TestAsked(t *testing.T) {
 	t.Parallel()

@@ -87,8 +87,8 @@ func facets(pid int64, m *format.Message) string {
 	return strings.Join(all, " ")
 }
 
-// facet returns a single facet. It consists of a letter for its kind and a hash of the project and the name. The
-// letter is p (project), t (thread), a (attachment), or one from faceted. Finding another name with the same hash is
+// facet returns a single facet. It consists of a letter for its kind and a hash of the project and the name. The letter
+// is p (project), t (thread), a (attachment), or a letter from faceted. Finding another name with the same hash is
 // infeasible.
 func facet(pid int64, about, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %s", about, pid, name))

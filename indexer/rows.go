@@ -17,8 +17,8 @@ import (
 // Only the code in this file and in schema.sql changes rows. The caller of any method in this file must hold
 // Index.write.
 
-// writer is the only connection that writes to the database, with its prepared statements. The statements run without
-// a deadline, so a batch is always written completely.
+// writer contains the only connection that writes to the database, and the connection's prepared statements. The
+// statements run without a deadline, so a batch is always written completely.
 type writer struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt
@@ -45,7 +45,7 @@ func (w *writer) stmt(text string) (*sql.Stmt, error) {
 	if s := w.stmts[text]; s != nil {
 		return s, nil
 	}
-	s, err := w.conn.PrepareContext(context.Background(), text) // do not use the caller's context, because the statement outlives the batch
+	s, err := w.conn.PrepareContext(context.Background(), text) // not the caller's context, because the statement outlives the batch
 	if err == nil {
 		w.stmts[text] = s
 	}
@@ -68,17 +68,17 @@ func (w *writer) do(text string, args ...any) error {
 
 // script executes statements without preparing them.
 func (w *writer) script(text string) error {
-	_, err := w.conn.ExecContext(context.Background(), text) // do not use the caller's context: see writer
+	_, err := w.conn.ExecContext(context.Background(), text) // not the caller's context, because a batch must be written completely
 	return err
 }
 
-// each runs a query, and calls the function row with a scanner for each of the rows.
+// each runs a query, and calls row with a scanner for each row.
 func (w *writer) each(text string, args []any, row func(scan scanner) error) error {
 	s, err := w.stmt(text)
 	if err != nil {
 		return err
 	}
-	return each(context.Background(), s, args, row) // do not use the caller's context: see writer
+	return each(context.Background(), s, args, row) // not the caller's context, because a batch must be written completely
 }
 
 // transaction runs f in a transaction, and rolls it back if f fails.
@@ -194,9 +194,9 @@ func (w *writer) putFiles(pid int64, all []*file, agent func(*file) int64) error
 		})
 }
 
-// insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because for a
-// small row, half of the cost is the call itself. The function row appends a row's values to args. The statement ends
-// with clause.
+// insertAll inserts n rows with the given number of columns. Each statement inserts up to sixteen rows, because the
+// call itself accounts for half of the cost of a small row. The function row appends a row's values to args. The
+// statement ends with clause.
 //
 // The statement must use OR FAIL, which keeps the rows inserted before an error. The transaction then rolls them
 // back. With the default, ABORT, a statement with several rows creates a savepoint, at which FTS5 flushes its buffer.

@@ -16,8 +16,8 @@ import (
 )
 
 // rankWindow is the number of newest matches that bm25 ranks. In a million messages, a common word has so many matches
-// that ranking all of them would take seconds. Each match takes about 15 µs, and a page view should not take more than
-// 30 ms.
+// that it would take seconds to rank all of them. Each match takes about 15 µs, and a page view should not take more
+// than 30 ms.
 const rankWindow = 1000
 
 // The parts of a query for hits. The subquery h lists the matching rows, with snippets of their subject and body.
@@ -65,7 +65,7 @@ const (
 // it reads every word that begins with the prefix.
 const patience = 300 * time.Millisecond
 
-// Search finds messages: see index.Index.
+// Search implements index.Index. It finds messages.
 func (x *Index) Search(ctx context.Context, q index.SearchQuery) (found index.Found, err error) {
 	e := expression(x.pid(q.Project), q)
 	found.Cut, err = x.patiently(ctx, e, func(ctx context.Context) (err error) {
@@ -123,7 +123,7 @@ func (x *Index) inUnread(ctx context.Context, q index.SearchQuery, text string, 
 const countText = "SELECT count(*) FROM (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 " +
 	"ORDER BY rowid DESC LIMIT ?4 + 0)"
 
-// CountMatches counts the messages that match a query: see index.Index.
+// CountMatches implements index.Index. It counts the messages that match a query.
 func (x *Index) CountMatches(ctx context.Context, q index.SearchQuery, most int) (n int, err error) {
 	e, s := expression(x.pid(q.Project), q), spanOf(q)
 	text, args, err := x.inUnread(ctx, q, countText, []any{e.whole, s.from, s.before, most})
@@ -189,9 +189,9 @@ func (x *Index) newest(ctx context.Context, q index.SearchQuery, e match) ([]ind
 	return found, err
 }
 
-// ranked orders the newest matches by their bm25 score over subject and body. The filters by project and people only
-// select messages. They do not affect scores, because FTS5 would have to count every row of each filter. The cursor
-// is the number of hits on earlier pages, so new mail between two pages shifts the hits.
+// ranked orders the newest matches by their bm25 score over subject and body. The filters by project and people select
+// messages but do not affect scores, because FTS5 would have to count every row of each filter. The cursor is the
+// number of hits on earlier pages, so new mail between two pages shifts the hits.
 func (x *Index) ranked(ctx context.Context, q index.SearchQuery, e match) (index.Found, error) {
 	found, shown := index.Found{Hits: []index.Hit{}}, 0
 	if q.Cursor != "" {

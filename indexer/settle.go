@@ -52,7 +52,7 @@ var (
 	}
 )
 
-// number looks up the rows with the given names and stores their numbers in the map into. It inserts missing rows.
+// number looks up the rows with the given names, inserts missing rows, and adds the number of each row to the map into.
 func (b *batch) number(t numbered, names []string, into map[string]int64) error {
 	for _, insert := range []bool{false, true} {
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return into[name] != 0 })

@@ -41,7 +41,7 @@ const (
 		"FROM g CROSS JOIN messages m ON m.row = g.hit CROSS JOIN messages o ON o.row = g.oldest ORDER BY g.place"
 )
 
-// Threads lists threads by their newest matches: see index.Index.
+// Threads implements index.Index. It lists threads by their newest matches.
 func (x *Index) Threads(ctx context.Context, q index.ThreadsQuery) (found index.FoundThreads, err error) {
 	search := index.SearchQuery{Query: q.Query, Project: q.Project, Agent: q.Agent}
 	w := threadWalk{
@@ -80,7 +80,7 @@ type threadWalk struct {
 	span
 	limit int
 	shown int64 // earlier pages covered this row and the rows above it; 0 on the first page
-	last  int64 // the end of the range: all matches are below this row
+	last  int64 // the end of the range; all matches are below this row
 
 	rows []int64 // the newest match of each thread
 	next int64   // the next page starts below this row; 0 if there is no next page

@@ -14,7 +14,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// told formats a thread as one line of text.
+// told formats a thread as a single line of text.
 func told(t *index.ThreadRow) string {
 	return fmt.Sprintf("%s %q %d/%d+%d %s %s %s", t.Thread, t.Title, t.Unread, t.Messages, t.Files, strings.Join(t.People, "+"), t.ID, t.Body)
 }
@@ -154,8 +154,8 @@ func TestThreadsPlan(t *testing.T) {
 	}
 }
 
-// BenchmarkThreads measures reading a page of 50 threads: the first page, the second page, and the page for a word
-// that is in every message. "floor" is a search for 50 messages. The first page may take five times as long as the
+// BenchmarkThreads measures reading a page of 50 threads. It reads the first page, the second page, and the page for a
+// word that is in every message. "floor" is a search for 50 messages. The first page may take five times as long as the
 // floor.
 func BenchmarkThreads(b *testing.B) {
 	for _, m := range benchSizes(b) {

@@ -19,8 +19,8 @@ type Report struct {
 const maxDifferences = 20
 
 // Verify compares x, row by row, with an index that it builds in memory from the trees (keyed by slug). It also
-// compares x's full-text index with x's messages. If the trees change in the meantime, the changes may appear as
-// differences. See invariant I2.
+// compares x's full-text index with x's messages. If the trees change while Verify is running, the changes may appear
+// as differences. See invariant I2.
 func Verify(ctx context.Context, x *Index, projects map[string]*tree.Tree) (*Report, error) {
 	fresh, err := build(ctx, inMemory, projects, nil)
 	if err != nil {

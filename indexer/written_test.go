@@ -29,7 +29,7 @@ func TestWrittenIsProven(t *testing.T) {
 	}
 	putFile(t, dir, path, data)
 	was := time.Now().Add(-time.Second)
-	if err := os.Chtimes(at, was, was); err != nil { // simulates a file that was staged before it was renamed
+	if err := os.Chtimes(at, was, was); err != nil { // simulate a file that was staged before it was renamed
 		t.Fatal(err)
 	}
 	st, err := tr.Stat(path)
@@ -58,7 +58,7 @@ func TestWrittenIsProven(t *testing.T) {
 	if st, err = tr.Stat(path); err != nil {
 		t.Fatal(err)
 	}
-	st.MTime = st.CTime // simulates a file that was staged and renamed in the same clock tick
+	st.MTime = st.CTime // simulate a file that was staged and renamed in the same clock tick
 	written[path] = tree.Written{Data: []byte(data), Stat: st}
 	if _, err := x.Ingest(t.Context(), "p", []string{path}, written); err != nil {
 		t.Fatal(err)

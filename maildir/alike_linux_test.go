@@ -61,7 +61,7 @@ func TestWrittenInto(t *testing.T) {
 	}
 }
 
-// refusing is an index whose next Ingest fails if refuse is set. That call clears refuse.
+// refusing is an index whose next Ingest fails if refuse is set. The failing call clears refuse.
 type refusing struct {
 	index.Index
 	refuse *atomic.Bool

@@ -20,7 +20,7 @@ const VerbAmend = "amend"
 // Amendable is the part of a sent message that the user may change.
 type Amendable struct {
 	ID      string `json:"message_id"`
-	Text    string `json:"text"`    // see format.Amendable
+	Text    string `json:"text"`    // the part of the message that may be changed, as returned by format.Amendable
 	Version string `json:"version"` // the version of the message that Text was read from
 }
 
@@ -80,12 +80,12 @@ func (p *Project) readShown(row *index.MessageRow) (data []byte, m *format.Messa
 	return data, m, err
 }
 
-// Amend changes a message for everyone. One operation of the agent changes the message's canonical file and every
-// copy with the same content. The agent's own message is sealed again. Another agent's message loses its seal,
-// because its author did not write the new text. The author and the agents that have read the message get a notice.
-// The caller must check that the user is the store's owner. Amend returns ErrNotFound, ErrInvalid if the text cannot
-// be parsed or the message is from another mail system, and ErrConflict if a.Version is no longer the message's
-// version.
+// Amend changes a message for everyone. In one operation by the agent, it changes the message's canonical file and
+// every copy with the same content. If the agent wrote the message, Amend seals it again. Another agent's message loses
+// its seal, because its author did not write the new text. The author and the agents that have read the message get a
+// notice. The caller must check that the user is the store's owner. Amend returns ErrNotFound if the agent or the
+// message does not exist. It returns ErrInvalid if the text cannot be parsed or the message is from another mail
+// system, and ErrConflict if a.Version is no longer the message's version.
 func (b *Box) Amend(ctx context.Context, a Amendment) (*Amended, error) {
 	a.ID = b.p.mail.Store.Domains.IDNamed(a.ID)
 	var done *Amended
@@ -147,8 +147,8 @@ func (b *Box) planAmendment(g *writer.Group, tx *writer.Tx, a *Amendment) (*Amen
 	return done, err
 }
 
-// planCopies plans the new content of the message's files. It replaces only files whose content has the given digest,
-// and adds the paths of all other copies to to.Left.
+// planCopies plans the new content of the message's files. It replaces only files whose content has the given digest.
+// It adds the paths of all other copies to the Left field of to.
 func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte, to *Amended) error {
 	files, err := b.p.mail.Store.Index.Files(g.Ctx, b.p.mail.Slug, to.ID)
 	if err != nil {
@@ -183,7 +183,8 @@ func (b *Box) planCopies(g *writer.Group, tx *writer.Tx, sum *[sha256.Size]byte,
 	return nil
 }
 
-// amendedFile returns the new content for a file with the content old. It keeps the file's bcc recipients.
+// amendedFile returns the new content of a file whose current content is old. It keeps the bcc recipients that the file
+// lists.
 func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, error) {
 	was, err := format.ParseMessage(id, old)
 	if err != nil {
@@ -202,7 +203,7 @@ func (b *Box) amendedFile(id string, old []byte, m format.Message) ([]byte, erro
 
 // planTelling plans a notice from the agent that a message has changed. The notice goes to the message's author and to
 // every agent in the project that has read it. planTelling returns the names of the recipients. The recipients do not
-// see each other's names, because some may have received the message as bcc (Invariant I7).
+// see each other's names, because some may be bcc recipients of the message (Invariant I7).
 func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow) ([]string, error) {
 	const forSender = true
 	if err := b.p.mail.AddReceipts(g.Ctx, row, forSender); err != nil {
@@ -223,8 +224,8 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	})
 }
 
-// planNotice plans a notice from the agent about a message. It sends the notice as bcc to each of the given agents that
-// belongs to this project.
+// planNotice plans a notice from the agent about a message. The notice goes, as bcc, to those of the given agents that
+// belong to this project.
 func (b *Box) planNotice(g *writer.Group, tx *writer.Tx, about *index.MessageRow, to []string, notice *format.Message) error {
 	to = slices.DeleteFunc(slices.Clone(to), func(name string) bool { return !core.IsAgent(name) })
 	if len(to) == 0 {

@@ -14,10 +14,10 @@ import (
 
 // InboxAsOf returns a page of an agent's inbox as it was at a point in the history, including the marks that existed
 // then. Messages are sorted by path in descending order, which is newest first for files that a server created. The
-// agent may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly,
-// UnreadOnly, Archived, Bodies, Limit, Room and Before. Before must be a cursor from a page for the same point in the
-// history. Invalid copies are not listed, but they are included in the counts. Otherwise, every page would have to
-// parse all copies in the inbox. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
+// agent may have been removed since then. InboxAsOf uses only these fields of the query: Since, UrgentOnly, UnreadOnly,
+// Archived, Bodies, Limit, Room and Before. Before must be a cursor from a page for the same point in the history.
+// Invalid copies are not listed, but they are included in the counts, because excluding them would require parsing
+// every copy in the inbox for each page. InboxAsOf returns ErrNotFound for an unknown agent and for a time outside the
 // history, ErrInvalid for an ambiguous commit name, and any error from q.Room.Reserve.
 func (b *Box) InboxAsOf(ctx context.Context, q index.InboxQuery, at history.Moment) (page *InboxPage, err error) {
 	if format.CheckName(b.agent) != "" {
@@ -49,8 +49,8 @@ type oldCopy struct {
 	read, ack, archived *history.OldFile
 }
 
-// oldCopies returns the inbox copies among files, one for each message, sorted by path in descending order. The
-// argument files must be sorted by path in ascending order.
+// oldCopies returns the inbox copies among files, one for each message, sorted by path in descending order. The files
+// must be sorted by path in ascending order.
 func oldCopies(files []history.OldFile) []oldCopy {
 	marks := map[string]*history.OldFile{}
 	for i := range files {
@@ -76,7 +76,8 @@ func oldCopies(files []history.OldFile) []oldCopy {
 	return all
 }
 
-// wasRead returns the mark that records that the copy was read (docs/reference/tree.md, "Marks"), or nil if there is none.
+// wasRead returns the mark that records that the copy was read (docs/reference/tree.md, "Marks"), or nil if there is
+// none.
 func (c *oldCopy) wasRead() *history.OldFile {
 	switch {
 	case c.read != nil:

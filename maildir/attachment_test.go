@@ -25,7 +25,8 @@ func contentPath(text string) string {
 }
 
 // TestPlantedAttachment checks that a message is refused if a file with different content already exists at the
-// attachment's path. That file must not be changed. Once it is removed, the sender's attachment must be delivered.
+// attachment's path. The existing file must not be changed. Once that file is removed, the sender's attachment must be
+// delivered.
 func TestPlantedAttachment(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann", "Bob")
@@ -179,7 +180,7 @@ func TestAttachedTwice(t *testing.T) {
 }
 
 // TestAttachmentWithComma checks that a file name containing a comma is not treated as a list. A list may end with a
-// comma. If one of the named files does not exist, the whole list must be refused.
+// comma. If any file in a list does not exist, the whole list must be refused.
 func TestAttachmentWithComma(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true}, "Ann")

@@ -9,8 +9,9 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Backup writes a backup of the store to the given writer. The argument program is the program's version. Backup may be
-// called only while Run is running. It returns ErrUnavailable, and any error from the writer, ctx or the file system.
+// Backup writes a backup of the store to the given writer. The program argument is the version of mailtree that the
+// backup records. Backup may be called only while Run is running. It returns ErrUnavailable, or any error from the
+// writer, ctx or the file system.
 func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error {
 	done := s.carrier.Keep()
 	defer done()
@@ -28,10 +29,11 @@ func (s *Store) Backup(ctx context.Context, to io.Writer, program string) error 
 	return backup.Write(ctx, to, s.core.Root, backup.Header{Program: program, Created: s.core.Clock.Time().UTC()}, all)
 }
 
-// still calls fn between two operations. Until fn returns, the server changes neither the tree nor its history. See
-// backup.Project.
+// still calls fn between two operations. Until fn returns, the server does not change the tree or the tree's history.
+// See backup.Project.
 func (p *Project) still(ctx context.Context, fn func() error) error {
-	// The writer has to wait while Still runs. Flush leaves less for Still to commit; if Flush fails, Still commits all.
+	// The writer has to wait while Still runs. Flush leaves less for Still to commit. If Flush fails, Still commits
+	// everything.
 	_ = p.mail.History.Flush(ctx)
 	done := make(chan error, 1)
 	p.mail.Writer.Aside(func(context.Context, *tree.Changer) {
@@ -42,7 +44,7 @@ func (p *Project) still(ctx context.Context, fn func() error) error {
 		done <- p.mail.History.Still(ctx, fn)
 	})
 	select {
-	case err := <-done: // wait even if ctx ends: fn must not still be running when this method returns
+	case err := <-done: // wait even if ctx ends, because fn must not be running after this method returns
 		return err
 	case <-p.mail.Writer.Stopped():
 		return writer.ErrStopped

@@ -27,9 +27,9 @@ import (
 	"mailtree/maildir/outgoing"
 )
 
-// TestBackupUnderLoad checks a backup that is made while agents send and acknowledge messages. It is restored twice, as
-// the original and as a copy. Each restored store must contain every operation that was complete before the backup
-// began, and must satisfy all invariants.
+// TestBackupUnderLoad checks a backup that is made while agents send and acknowledge messages. The backup is restored
+// twice, as the original and as a copy. Each restored store must contain every operation that was complete before the
+// backup began, and must satisfy all invariants.
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -102,8 +102,8 @@ func (l *traffic) run(t *testing.T, p *maildir.Project, workers int) {
 		l.workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				body := fmt.Sprintf("body %d of %d", n, w)
-				// With t.Context() instead of ctx, the calls complete even after stop is called, so their results are
-				// known.
+				// These calls use t.Context() instead of ctx so that they complete, with a known result, even after
+				// stop is called.
 				made, err := p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob", "Cat"}, Subject: "s", Body: body})
 				if err == nil {
 					_, err = p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), made.ID)
@@ -219,8 +219,8 @@ func TestRestoreRepeatsNothing(t *testing.T) {
 	}
 }
 
-// unsummed returns the archive with a wrong checksum at the end. The error is found only if the archive is read to the
-// end.
+// unsummed returns the archive with a wrong checksum at the end. The error is detected only if the archive is read to
+// the end.
 func unsummed(t *testing.T, data []byte) []byte {
 	t.Helper()
 	data = bytes.Clone(data)

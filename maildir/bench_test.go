@@ -17,8 +17,8 @@ import (
 
 var benchBody = strings.Repeat("The plan for the users table and its migration. ", 20)
 
-// kept configures a store whose files are not deleted after the benchmark. On ext4, deleting them would slow down the
-// next case.
+// kept returns the configuration of a store whose files are not deleted after the benchmark. On ext4, deleting them
+// would slow down the next case.
 func kept(b *testing.B) storetest.Config {
 	return storetest.Config{Root: filepath.Join(bulk.Dir(b), "store"), NoCheck: true}
 }

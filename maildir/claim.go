@@ -13,8 +13,8 @@ import (
 )
 
 // Claim grants or renews leases on all the patterns, or on none of them. A conflict is a result, not an error. Claim
-// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/reference/guard.md, "Making a
-// claim".
+// returns ErrInvalid for an invalid request, and ErrNotFound if the agent does not exist. See docs/reference/guard.md,
+// "Making a claim".
 func (b *Box) Claim(ctx context.Context, r claim.Request) (*claim.Result, error) {
 	r.Agent = b.agent
 	moved, err := b.p.Claims.Check(&r)
@@ -45,8 +45,8 @@ func (b *Box) Release(ctx context.Context, patterns []string) (*claim.Release, e
 	return b.ReleaseFrom(ctx, claim.From{}, patterns)
 }
 
-// ReleaseFrom is like Release, but accepts patterns in the same form as Claim. The argument from describes the caller.
-// ReleaseFrom returns any error from Release.
+// ReleaseFrom is like Release, but accepts patterns in the same forms as Claim does. The from argument describes the
+// caller. ReleaseFrom returns any error from Release.
 func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []string) (*claim.Release, error) {
 	var res *claim.Release
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRelease, Agent: b.agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -76,7 +76,8 @@ func (b *Box) ReleaseFrom(ctx context.Context, from claim.From, patterns []strin
 		return nil, err
 	}
 	if a, err := b.p.mail.Store.Index.Agent(ctx, b.p.mail.Slug, b.agent); err == nil && a != nil && b.p.mail.Elsewhere(a) {
-		// otherwise, the agent's machine would renew the claims; if this fails, the next sync round tries again
+		// Without this, the agent's machine would renew the claims. If SyncClaims fails, the next sync round tries
+		// again.
 		_ = b.p.Sync.SyncClaims(ctx)
 	}
 	return res, nil

@@ -17,8 +17,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// claims requests exclusive claims on paths for an agent. It returns "" if they were granted, and otherwise the holder
-// of the conflicting claim.
+// claims requests exclusive claims on paths for an agent. It returns "" if the claims were granted, and otherwise the
+// holder of the conflicting claim.
 func (m sharer) claims(t testing.TB, agent string, paths ...string) (holder string) {
 	t.Helper()
 	res, err := m.p.Box(agent, format.Origin{}).Claim(t.Context(), claim.Request{Patterns: paths})
@@ -240,7 +240,7 @@ func TestClaimsBefore(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository were recreated
+	gitIn(t, a.p.Dir(), "push", "-q", "origin", ":refs/mailtree/claims") // as if the repository had been recreated
 	level(t, a, b)
 	level(t, a, b)
 	for _, m := range []sharer{a, b} {
@@ -286,7 +286,7 @@ func TestClaimsOutOfReach(t *testing.T) {
 	}
 }
 
-// TestClaimsUnsure checks that the server reads the shared list if it does not know whether a push succeeded. If the
+// TestClaimsUnsure checks that if the server does not know whether a push succeeded, it reads the shared list. If the
 // list cannot be read either, the error must tell the agent that it may hold the claim.
 func TestClaimsUnsure(t *testing.T) {
 	t.Parallel()
@@ -329,7 +329,7 @@ func TestClaimsEnd(t *testing.T) {
 	if _, err := a.p.Box("Ann", format.Origin{}).Claim(t.Context(), claim.Request{Patterns: []string{"app"}, TTL: 10 * time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	b.now(t) // by the clock of b, the claim expired 50 minutes ago
+	b.now(t) // according to b's clock, the claim expired 50 minutes ago
 	clock.move(10*time.Minute + 59*time.Second)
 	if by := b.claims(t, "Bob", "app"); by != "Ann" {
 		t.Errorf("refused by %q", by)
@@ -535,7 +535,7 @@ func TestClaimsOfNamesakes(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 	}
-	b.writeClaim(t, "Twin", "lib") // b's agent that was called Twin has a new name
+	b.writeClaim(t, "Twin", "lib") // the agent that was called Twin on b has a new name
 	level(t, a, b)
 	if list := gitIn(t, a.p.Dir(), "ls-tree", "--name-only", "refs/mailtree/claims"); !strings.Contains(list, "-Twin.json") {
 		t.Errorf("the list has %s", list)

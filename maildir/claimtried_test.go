@@ -128,8 +128,8 @@ func TestClaimsClockSweeps(t *testing.T) {
 	}
 }
 
-// TestClaimsOffOn checks that a released claim stays released if the sync of another machine was off at the time of the
-// release.
+// TestClaimsOffOn checks that a released claim stays released even if sync was off on another machine when the claim
+// was released.
 func TestClaimsOffOn(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)
@@ -180,8 +180,8 @@ func TestClaimsOffOnLost(t *testing.T) {
 	}
 }
 
-// TestClaimsTwinReleases checks that an agent cannot release the claims of another agent of the same name before their
-// mail has been merged.
+// TestClaimsTwinReleases checks that an agent cannot release the claims of another agent with the same name before
+// their mail has been merged.
 func TestClaimsTwinReleases(t *testing.T) {
 	t.Parallel()
 	a, b := sharedByTwo(t)

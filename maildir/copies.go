@@ -20,7 +20,7 @@ type Copies struct {
 
 // CheckCopies compares the header and body of each inbox and outbox copy in a tree with the canonical file, ignoring
 // the parts that are allowed to differ. It skips invalid files, which are reported as problems. CheckCopies changes
-// nothing. It returns ctx's error and machine faults. See docs/reference/tree.md, "Copies".
+// nothing. It returns the error of ctx, and machine faults. See docs/reference/tree.md, "Copies".
 func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	found := &Copies{}
 	canonical := map[string]*[sha256.Size]byte{} // digests of the canonical files, by id; nil if the file is invalid
@@ -50,8 +50,9 @@ func CheckCopies(ctx context.Context, t *tree.Tree) (*Copies, error) {
 	return found, err
 }
 
-// shownFirst returns the copy that readers see when a message has no canonical file. It prefers outbox copies to inbox
-// copies and, among copies of the same kind, the path that sorts first. The argument a may be "".
+// shownFirst returns the path of the copy that readers see when a message has no canonical file. It chooses between the
+// copies at a and b. It prefers outbox copies to inbox copies and, among copies of the same kind, the path that sorts
+// first. If a is "", it returns b.
 func shownFirst(a, b string) string {
 	inbox := func(path string) int {
 		if format.Locate(path).Kind == format.KindInbox {

@@ -325,8 +325,8 @@ func subjects(t testing.TB, p *maildir.Project, agent string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCrossingGone checks mail to a project that no longer exists: the sender must get a notice, which must not name
-// any bcc recipient. Removing one project must not change the other project.
+// TestCrossingGone checks that the sender of mail to a project that no longer exists gets a notice. The notice must not
+// name any bcc recipient. Removing one project must not change the other project.
 func TestCrossingGone(t *testing.T) {
 	t.Parallel()
 	root, disk := t.TempDir(), &blocked{agent: "Xia"}
@@ -529,7 +529,7 @@ func saveFile(t testing.TB, p *maildir.Project, path, text string) {
 	}
 }
 
-// TestCrossingWaits checks that an author sees which agents of another project still have to acknowledge or answer a
+// TestCrossingWaits checks that an author can see which agents in another project still have to acknowledge or answer a
 // message. Queries over all projects must count a message only once, no matter how many projects have copies of it.
 func TestCrossingWaits(t *testing.T) {
 	t.Parallel()
@@ -586,7 +586,7 @@ func TestCrossingWaits(t *testing.T) {
 	}
 }
 
-// packs is a history that calls the function before each time a backup begins to copy the project.
+// packs is a history that calls its before function whenever a backup is about to copy the project.
 type packs struct {
 	history.Log
 	before *func()
@@ -613,7 +613,7 @@ func TestCrossingBackup(t *testing.T) {
 	send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "earlier", Body: "b"})
 	disk.Store(true)
 	late := send(t, s.back, "Ann", maildir.Draft{To: []string{"Xia@front"}, BCC: []string{"Zoe@front"}, Subject: "late", Body: "b"})
-	*before[1] = func() { // called after the backup has copied the project back
+	*before[1] = func() { // called after the backup has copied the project "back"
 		m := send(t, s.front, "Yan", maildir.Draft{To: []string{"Ann@back"}, Subject: "between", Body: "b"})
 		if len(m.Queued) > 0 || subjects(t, s.back, "Ann") != "between earlier" {
 			t.Errorf("%+v", m)

@@ -23,19 +23,19 @@ func TextSum(subject, body string) string { return tree.SHA256([]byte(subject + 
 // Decided is a decision that was sent.
 type Decided struct {
 	Asker    string `json:"asker"`
-	Subject  string `json:"subject"`  // the subject of the answered message
-	Question string `json:"question"` // the text of the answered message
-	Body     string `json:"body"`     // the text of the answer
+	Subject  string `json:"subject"`  // the subject of the question
+	Question string `json:"question"` // the text of the question
+	Body     string `json:"body"`     // the text of the reply
 	Sent     *Sent  `json:"-"`
-	ID       string `json:"id"` // the id of the answer
+	ID       string `json:"id"` // the id of the reply
 	Acked    bool   `json:"acknowledged"`
 }
 
-// Decide answers a message that asks for an answer. The answer is "Yes." or "No.", followed by the decision's text,
-// and goes only to the asker. Like any reply, the answer marks the message as read and, if the message requests an
-// acknowledgment, as acknowledged. Decide returns ErrNotFound if the message is not in the agent's inbox, and
-// ErrInvalid if the message does not ask for an answer or cannot be answered this way. It returns ErrConflict if the
-// agent has already answered or acknowledged the message, or if the message has changed since the user saw it. It
+// Decide replies to a message that asks for an answer. The reply consists of "Yes." or "No.", followed by the
+// decision's text, and goes only to the asker. Like any other reply, it marks the message as read and, if the message
+// requests an acknowledgment, as acknowledged. Decide returns ErrNotFound if the message is not in the agent's inbox,
+// and ErrInvalid if the message does not ask for an answer or cannot be answered this way. It returns ErrConflict if
+// the agent has already answered or acknowledged the message, or if the message has changed since the user saw it. It
 // also returns any error from Reply.
 func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	if err := b.p.mail.NeedThisMachine(ctx, b.agent); err != nil {

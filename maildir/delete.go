@@ -18,14 +18,14 @@ type Deleted struct {
 	Subject string   `json:"subject"`
 	Readers []string `json:"read_by"`            // agents that had read the message, except its sender
 	Files   []string `json:"files"`              // paths of the removed files
-	Outside []string `json:"left_for,omitempty"` // recipients at other domains, who keep their copies: see leftFor
+	Outside []string `json:"left_for,omitempty"` // recipients at other domains, who keep their copies; see leftFor
 	Queued  []string `json:"queued,omitempty"`   // other projects from which the message still has to be removed
 
 	row *index.MessageRow // the message before the deletion, with all receipts; its BCC field lists the bcc recipients
 }
 
-// Delete removes a message for everyone: the canonical file, the copies and their marks, in one operation of the
-// agent. If the message was sent from this project, the copies in other projects are removed too. Attachments are
+// Delete removes a message for everyone. In one operation by the agent, it removes the canonical file, the copies and
+// their marks. If the message was sent from this project, the copies in other projects are removed too. Attachments are
 // kept, because other messages may use them. The caller must check that the user is the store's owner; the agent need
 // not be the message's author. Delete returns ErrNotFound if there is no such message.
 func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
@@ -50,8 +50,8 @@ func (b *Box) Delete(ctx context.Context, id string) (*Deleted, error) {
 }
 
 // planDeletion plans the removal of every file of a message. The operation must be the only one in its group, so that
-// no other operation marks a copy in the meantime. It returns ErrNotFound if there is no such message, and any error
-// from Group.Remove.
+// no other operation marks a copy before the copy is removed. planDeletion returns ErrNotFound if there is no such
+// message, and any error from Group.Remove.
 func (p *Project) planDeletion(g *writer.Group, tx *writer.Tx, id string) (*Deleted, error) {
 	m, err := p.mail.HeadNamed(g.Ctx, refusal.Message, id)
 	if err != nil {

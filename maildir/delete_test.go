@@ -77,7 +77,7 @@ func TestDelete(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"a person's note": {"log", "-p", "--", d.CopyPath},
-		// may not be the last commit, because Postmaster may report the edit
+		// This may not be the last commit, because Postmaster may report the edit.
 		"delete: Ann -> Bob, Cat: zebra\n\nMail-Op: delete\nMail-Id: " + m.ID + "\nAgent: Ann\n": {"log", "--format=%B"},
 	} {
 		if out := git(t, p, args...); !strings.Contains(out, want) {

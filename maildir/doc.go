@@ -39,11 +39,11 @@
 //
 // # How the tree changes
 //
-// An operation plans files. The project's single writer stages them, makes them durable, renames them into place,
-// tells the index to ingest their paths, and passes the operation to the history (package writer). The watcher passes
-// the paths of files that other programs have edited to the same Ingest. In both cases, the index receives only paths
-// and reads the files itself, so it cannot disagree with them. Package store does both for one tree; writing.go and
-// edits.go handle what package store reports.
+// An operation plans files. The project's single writer stages them, makes them durable, renames them into place, tells
+// the index to ingest their paths, and passes the operation to the history (package writer). The watcher passes the
+// paths of files that other programs have edited to the same Ingest. In both cases, the index receives only paths and
+// reads the files itself, so the index cannot disagree with the files. Package store does both for one tree; writing.go
+// and edits.go handle what package store reports.
 //
 // # Invariants
 //

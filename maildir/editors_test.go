@@ -15,7 +15,7 @@ import (
 // editor describes a real editor: how to start it, and the keys for typing and saving text.
 type editor struct {
 	name  string
-	start string   // the command that starts it, without the file name
+	start string   // the command that starts the editor, without the file name
 	begin []string // keys to press before text can be typed
 	save  []string // keys that save the file, after which text can be typed again
 }

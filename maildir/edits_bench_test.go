@@ -20,8 +20,8 @@ import (
 
 // BenchmarkVisible measures the time from a user's save until the message is listed and can be found by its new words.
 // The watcher must notice the save. The file is saved by renaming, as most editors do, or in place. Each case is
-// measured without other load, and while agents send 500 messages a second. The best possible result is the watcher's
-// settle time of three milliseconds.
+// measured both without other load and while agents send 500 messages per second. The best possible result is the
+// watcher's settle time of three milliseconds.
 func BenchmarkVisible(b *testing.B) {
 	for _, rate := range []int{0, 500} {
 		for _, save := range []struct {

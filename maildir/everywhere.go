@@ -11,7 +11,7 @@ import (
 
 // ProjectWithAgent returns the project that an agent's call refers to. If p does not have the agent and exactly one
 // other project does, ProjectWithAgent returns that project and a note. Otherwise it returns p, even if no project has
-// the agent. Only calls by the store's owner, and by callers whose OS user is unknown, may use ProjectWithAgent.
+// the agent. ProjectWithAgent may be used only for calls by the store's owner or by a caller whose OS user is unknown.
 func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) (*Project, *Error, error) {
 	if is, err := p.mail.HasAgent(ctx, agent); is || err != nil {
 		return p, nil, err
@@ -21,7 +21,7 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 		return p, nil, err
 	}
 	other := s.known(found[0].Slug)
-	if other == nil { // the project was removed in the meantime
+	if other == nil { // the project was removed meanwhile
 		return p, nil, nil
 	}
 	return other, &Error{
@@ -37,7 +37,7 @@ func (s *Store) ProjectWithAgent(ctx context.Context, p *Project, agent string) 
 func (p *Project) AddressOf(agent string) string { return p.mail.ShortAddress(agent) }
 
 // Queued returns the slugs of the other projects to which a message from this project has not been delivered yet. It
-// returns nil if it cannot determine them.
+// returns nil if the projects cannot be determined.
 func (p *Project) Queued(ctx context.Context, id string) []string {
 	m, err := p.sentCopy(ctx, id, nil)
 	if err != nil || m == nil {
@@ -47,7 +47,7 @@ func (p *Project) Queued(ctx context.Context, id string) []string {
 }
 
 // InAnotherProject reports whether a party to a message is an agent in another project, based only on the form of the
-// party's address. That project may be missing on this machine.
+// party's address. The project may not exist on this machine.
 func (s *Store) InAnotherProject(party string) bool { return s.core.PartyOf(party).Project != "" }
 
 // completeAgent returns up to limit names of agents that begin with prefix. It lists the agents of the project with

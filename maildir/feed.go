@@ -24,7 +24,7 @@ func (p *Project) NewestChanges(ctx context.Context, before int64, limit int) ([
 }
 
 // WaitChanges waits until the feed contains changes after the given position, and returns up to limit of them. If ctx
-// ends first, it returns ctx's cause.
+// ends first, it returns context.Cause(ctx).
 func (s *Store) WaitChanges(ctx context.Context, after int64, limit int) ([]index.Change, error) {
 	for {
 		bell := s.core.Feed.Any()

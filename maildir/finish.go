@@ -9,11 +9,11 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Finish records that the agent is done with messages in its inbox and will not answer them: it marks them as read.
-// Each mark is a separate operation, but Undo treats all of them as one step. Finish returns the ids of the messages
-// that were unread. If the thread of one of the messages still asks the agent for an answer or an acknowledgment,
-// according to Waits, Finish returns ErrConflict and changes nothing. It also returns any error from Waits, Delivery
-// and SetRead. If an error occurs, the marks made before it are kept.
+// Finish marks messages in the agent's inbox as read, to record that the agent is done with them and will not answer
+// them. Each mark is a separate operation, but Undo treats all of them as one step. Finish returns the ids of the
+// messages that were unread. If the thread of one of the messages still asks the agent for an answer or an
+// acknowledgment, according to Waits, Finish returns ErrConflict and changes nothing. It also returns any error from
+// Waits, Delivery and SetRead. If an error occurs, Finish keeps the marks that it has already made.
 func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err error) {
 	asking, err := b.p.lister(b.agent).Asking(ctx)
 	if err != nil {

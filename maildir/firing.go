@@ -56,9 +56,9 @@ func (s *Store) fillOwners(ctx context.Context, all []hook.Firing) error {
 	return err
 }
 
-// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older
-// than the log's retention period. For each hook, the oldest firing comes first. It is used for mail whose changes
-// are missing from the feed because the index was rebuilt.
+// MissedFirings returns the firings for all mail that is newer than its hook, is not in the log, and is not older than
+// the log's retention period. For each hook, the oldest firing comes first. MissedFirings is used for mail whose
+// changes are missing from the feed because the index was rebuilt.
 func (s *Store) MissedFirings(ctx context.Context, l *hook.Log) ([]hook.Firing, error) {
 	hooks, err := s.core.Hooks.Load()
 	if err != nil {
@@ -133,11 +133,11 @@ func (s *Store) eachSent(ctx context.Context, h *hook.Hook, fn func(m *index.Mes
 }
 
 // Fire decides whether the hook of a firing runs. If so, Fire durably records in the log that the hook has run, and
-// returns the run, which the caller must execute once. Otherwise, run is nil and why is the reason. A hook does not run
-// if the hook or the copy no longer exists, if the mailbox and the hook have different owners, or if the server cannot
-// run commands as that owner. It also does not run if the message is untrusted, from another machine, or older than the
-// hook, or if the hook has already run for the message. If Fire cannot decide, it returns ErrUnavailable or, like
-// Firings, ctx's error.
+// returns the run, which the caller must execute once. Otherwise, run is nil and why contains the reason. A hook does
+// not run if the hook or the copy no longer exists, if the mailbox and the hook have different owners, or if the server
+// cannot run commands as that owner. It also does not run if the message is untrusted, from another machine, or older
+// than the hook, or if the hook has already run for the message. If Fire cannot decide, it returns ErrUnavailable or,
+// like Firings, ctx's error.
 func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook.Run, why string, err error) {
 	if why, err = s.hookStands(ctx, &f); why != "" || err != nil {
 		return nil, why, err

@@ -14,7 +14,7 @@ import (
 )
 
 // TestFloodOfEdits checks that a very large number of edits is ingested in portions, and that all files of a message
-// are in the same portion. Mail sent in the meantime must be handled between two portions. A comparison with the tree
+// are in the same portion. Mail sent during the import must be handled between two portions. A comparison with the tree
 // must not end before the last portion is ingested.
 func TestFloodOfEdits(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestFloodOfEdits(t *testing.T) {
 				ids[id]++
 			}
 		}
-		if len(ids) == 0 { // the paths are the server's own writes
+		if len(ids) == 0 { // the server itself wrote these files
 			return
 		}
 		first.pass("a portion")
@@ -54,7 +54,7 @@ func TestFloodOfEdits(t *testing.T) {
 				t.Errorf("a portion has %d of the 4 files of %s", n, id)
 			}
 		}
-		if !answered { // keep sending edits until the answer arrives
+		if !answered { // keep sending edits until the message has been sent
 			portions++
 			p.Edited(paths, false)
 		}

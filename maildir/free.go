@@ -12,18 +12,18 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Freeing selects another agent's claim to release.
+// Freeing identifies another agent's claim to release.
 type Freeing struct {
 	Holder  string
 	Pattern string // the claim's pattern, or text that Claim normalizes to that pattern
-	WorkDir string // see claim.From
-	Reason  string // sent to the holder; empty if there is none
+	WorkDir string // the folder that the caller works in; see claim.From
+	Reason  string // sent to the holder; may be empty
 }
 
-// Free releases another agent's live claim and sends the reason to the holder. Both are part of one operation of the
-// releasing agent, so Undo undoes them together. The caller must check that the user is the store's owner; the agent
-// need not be the holder. Free returns the message, or nil if the holder no longer has the claim. It returns
-// ErrNotFound for an unknown agent, and any error that Send would return for the text.
+// Free releases another agent's live claim and sends the reason to the holder. The release and the message are part of
+// one operation by the releasing agent, so Undo undoes them together. The caller must check that the user is the
+// store's owner; the agent need not be the holder. Free returns the message, or nil if the holder no longer has the
+// claim. It returns ErrNotFound for an unknown agent, and any error that Send would return for the text.
 func (b *Box) Free(ctx context.Context, f Freeing) (*format.Message, error) {
 	var notice *format.Message
 	d := b.order("", Draft{

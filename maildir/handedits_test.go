@@ -70,7 +70,7 @@ func (e *edited) mailbox() *maildir.UserBox {
 }
 
 // TestHandEdits checks, for each kind of file that a user may edit while a server is running, that the server notices
-// an edit. When the test ends, storetest checks that a restarted server gives the same answers.
+// an edit. When the test ends, storetest checks that a restarted server returns the same results.
 func TestHandEdits(t *testing.T) {
 	t.Parallel()
 	identity := func(key string) string {

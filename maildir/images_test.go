@@ -216,8 +216,8 @@ func photo(t *testing.T) (grainy, coded []byte) {
 	return b.Bytes(), c.Bytes()
 }
 
-// TestPhoto checks that a lossy conversion is made only if the sender requests it and it reduces the size by a fifth.
-// The sender must always get a note about it.
+// TestPhoto checks that a photo is converted with loss only if the sender requests the conversion and the result is at
+// least a fifth smaller. Unless conversion is turned off, the sender must get a note that says what happened.
 func TestPhoto(t *testing.T) {
 	t.Parallel()
 	data, coded := photo(t)

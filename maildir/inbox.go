@@ -14,7 +14,7 @@ import (
 type InboxPage struct {
 	Messages []index.Delivery
 	index.Counts
-	Next int64  // cursor of the next page; 0 at the end
+	Next int64  // cursor of the next page; 0 on the last page
 	Note *Error // set if the query identifies a thread by a message's id; not an error
 }
 
@@ -36,7 +36,7 @@ type Waiting struct {
 	Until <-chan struct{} // closing Until ends the wait; may be nil
 }
 
-// await calls look repeatedly until look finds something or the wait ends. Before it waits, await gives back the memory
+// await calls look repeatedly until look finds something or the wait ends. Before it waits, await releases the memory
 // that room has reserved. It returns any error from look or awaitBell.
 func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func() (found bool, err error)) error {
 	timeout := time.NewTimer(min(w.For, MaxWait))
@@ -54,9 +54,9 @@ func (b *Box) await(ctx context.Context, w Waiting, room *index.Room, look func(
 	}
 }
 
-// awaitBell waits until bell is closed, the timeout expires, or the wait, the project or ctx ends. If again is false,
-// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if
-// the project's folder was removed.
+// awaitBell waits until bell or w.Until is closed, the timeout expires, or the project or ctx ends. If again is false,
+// the caller should check one last time and then return. It returns any error from Admit or ctx, and ErrNotFound if the
+// project's folder was removed.
 func (p *Project) awaitBell(ctx context.Context, w *Waiting, bell <-chan struct{}, timeout <-chan time.Time) (again bool, err error) {
 	if w.Admit != nil {
 		if err := w.Admit(); err != nil {

@@ -156,8 +156,8 @@ func TestAckAlone(t *testing.T) {
 	}
 }
 
-// TestLongPoll checks that a waiting reader gets an answer when a tool sends a message, when a file is written by
-// hand, or when the wait times out.
+// TestLongPoll checks that a waiting reader gets a result when a tool sends a message, when a file is written by hand,
+// or when the wait times out.
 func TestLongPoll(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -273,8 +273,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestBadMarks checks what happens if a folder exists at the path of one mark. All other marks must still be set, and
-// the error must report the folder.
+// TestBadMarks checks that if a folder exists at the path of one mark, all other marks are still set. The error must
+// report the folder.
 func TestBadMarks(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")
@@ -363,7 +363,7 @@ func TestPopWait(t *testing.T) {
 }
 
 // TestRoomToWait checks that a call asks for permission once if it has to wait, and does not ask if it finds mail. If
-// the permission is refused, the call must fail.
+// permission is refused, the call must fail.
 func TestRoomToWait(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{}, "Ann", "Bob")

@@ -17,7 +17,7 @@ import (
 // Deferred is a thread that an agent has hidden for a while.
 type Deferred struct {
 	Thread  string       `json:"thread_id"`
-	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox; it gets the .later mark
+	ID      string       `json:"message_id"` // the thread's newest message in the agent's inbox, which gets the .later mark
 	Subject string       `json:"subject"`
 	Until   format.Stamp `json:"until"`
 }
@@ -25,13 +25,13 @@ type Deferred struct {
 // MaxLater is the longest time for which Later hides a thread.
 const MaxLater = 30 * 24 * time.Hour
 
-// laterMost is how many of a thread's newest messages Later examines to find one in the agent's inbox.
+// laterMost is the number of a thread's newest messages that Later examines to find one in the agent's inbox.
 const laterMost = 50
 
-// Later hides a thread from Waits for a while. The thread appears again when that time is over or a newer message
+// Later hides a thread from Waits for a while. The thread appears again when that time is over, or when a newer message
 // arrives in the thread. Later marks nothing as read. The argument thread may also be the id of a message in the
-// thread. Later returns ErrInvalid for a time that is not positive or longer than MaxLater, and ErrNotFound if none of
-// the thread's newest messages is in the agent's inbox. It also returns any error from ThreadPage.
+// thread. Later returns ErrInvalid if the duration is not positive or exceeds MaxLater, and ErrNotFound if none of the
+// thread's newest messages is in the agent's inbox. It also returns any error from ThreadPage.
 func (b *Box) Later(ctx context.Context, thread string, long time.Duration) (*Deferred, error) {
 	if long <= 0 || long > MaxLater {
 		return nil, &Error{
@@ -67,7 +67,7 @@ func (b *Box) Later(ctx context.Context, thread string, long time.Duration) (*De
 		if err != nil {
 			return err
 		}
-		until := g.Now.Add(long).Truncate(time.Microsecond) // marks have a precision of a microsecond
+		until := g.Now.Add(long).Truncate(time.Microsecond) // marks have microsecond precision
 		later.Until = format.At(until)
 		path := format.LaterMark(d.CopyPath)
 		st, err := g.Stat(path)

@@ -39,8 +39,8 @@ func TestLeftovers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// A renewal fails after its file was renamed into place. It is not undone, because the user has edited the file
-	// since then. The file that the renewal replaced remains in staging.
+	// A renewal fails after its file was renamed into place. The renewal is not undone, because the user has edited the
+	// file since then. The file that the renewal replaced remains in staging.
 	renamed := h.at(isStep("sync renamed"))
 	renewed := claimBeside(t, p, "second")
 	<-renamed.reached

@@ -23,15 +23,15 @@ type LogQuery struct {
 	Limit int       // maximum number of entries; 0 means all
 	Patch bool      // include the changed lines
 
-	// Open omits everything that would reveal a message's bcc recipients. It is for readers who must not see them
-	// (Invariant I7).
+	// Open omits everything that would reveal a message's bcc recipients. It is for callers who must not see these
+	// recipients (Invariant I7).
 	Open bool
 
-	Progress func(looked int, back time.Time) `json:"-"` // as in history.Query
+	Progress func(looked int, back time.Time) `json:"-"` // reports progress, as in history.Query
 }
 
-// Log passes the selected entries of the history to the function each, newest first, until each returns an error or ctx
-// ends. It returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
+// Log passes every selected entry of the history to each, newest first, until each returns an error or ctx ends. It
+// returns ErrNotFound if the history has no entry for q.Of, and ErrInvalid for a path outside the tree.
 func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry) error) error {
 	find := p.logged
 	if q.Open {
@@ -62,8 +62,7 @@ func (p *Project) Log(ctx context.Context, q LogQuery, each func(*history.Entry)
 	})
 }
 
-// tell adds the message's subject and the changed lines to an entry, if needed, and passes the entry to the function
-// each.
+// tell adds the message's subject and the changed lines to an entry, if needed, and then passes the entry to each.
 func (p *Project) tell(ctx context.Context, q *LogQuery, e *history.Entry, each func(*history.Entry) error) error {
 	if e.ID != "" && e.Summary == e.Who+" "+e.ID { // the operation only changed marks
 		m, err := p.mail.Store.Index.Message(ctx, p.mail.Slug, e.ID, index.WithoutBody, nil)

@@ -100,7 +100,7 @@ func (b *Box) markPage(ctx context.Context, page *InboxPage) error {
 		if err != nil {
 			return err
 		}
-		if d != nil { // nil if the delivery was removed in the meantime
+		if d != nil { // nil if the delivery has been removed since then
 			was.Marks = d.Marks
 		}
 	}

@@ -135,7 +135,7 @@ func TestEditOfADeletedMailbox(t *testing.T) {
 	}
 }
 
-// hastyHistory is a history that calls the function after as soon as it has preserved files.
+// hastyHistory is a history that calls its after function as soon as it has preserved files.
 type hastyHistory struct {
 	history.Log
 	after func()

@@ -74,8 +74,8 @@ const (
 func ReservedMailbox(name string) bool { return post.ReservedMailbox(name) }
 
 // HasMailbox reports whether the address with the given local part has a mailbox in a store. The store's folder is
-// root, and trees contains the store's trees. HasMailbox reads no other files. See Store.MailboxAt. It returns
-// ErrUnavailable and errors from reading the trees.
+// root, and trees contains the store's trees. HasMailbox reads only owners.json and these trees. See Store.MailboxAt.
+// It returns ErrUnavailable and errors from reading the trees.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	return post.HasMailbox(ctx, root, trees, local)
 }

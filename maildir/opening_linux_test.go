@@ -120,7 +120,7 @@ func openingWithHook(t *testing.T) (s *storetest.Store, log *hook.Log, changes [
 	return s, log, changes, func() error { close(opening.goOn); return <-opened }
 }
 
-// afterwards is an index that calls the function pass after each Reconcile.
+// afterwards is an index that calls pass after each Reconcile.
 type afterwards struct {
 	index.Index
 	pass func(project string)

@@ -41,7 +41,7 @@ func TestSlowPlanHoldsNobody(t *testing.T) {
 	send(t, p, "Ann", maildir.Draft{To: []string{"Bob"}, Subject: "s", Body: "b"})
 }
 
-// slowHistory is a history that calls the function before each time it is about to preserve files.
+// slowHistory is a history that calls its before function whenever it is about to preserve files.
 type slowHistory struct {
 	history.Log
 	before func()

@@ -36,7 +36,7 @@ import (
 // Project is one project of a store: a tree and the mail in it. Its exported fields do not change. It is safe for
 // concurrent use.
 type Project struct {
-	Slug     string // the name of its folder in the store
+	Slug     string // the name of the project's folder in the store
 	Agents   *agents.Agents
 	Claims   *claims.Claims
 	Holds    *holds.Holds
@@ -87,7 +87,7 @@ func (s *Store) newProject(c *core.Mail, slug string) *Project {
 	return p
 }
 
-// HumanKey returns the absolute path that identifies the project, or "" if there is none: see core.Mail.HumanKey.
+// HumanKey returns the absolute path that identifies the project, or "" if there is none. See core.Mail.HumanKey.
 func (p *Project) HumanKey() string { return p.mail.HumanKey() }
 
 // Created returns the time when the project was created, or the zero time if project.json contains no time.
@@ -110,7 +110,7 @@ func (p *Project) FlushHistory(ctx context.Context) error { return p.mail.Histor
 // Stalled returns how long the writer has been waiting for the disk, or 0 if it is not waiting.
 func (p *Project) Stalled() time.Duration { return p.mail.Writer.Stalled() }
 
-// Failing returns the last operation's error if the operation could not be written, and nil otherwise.
+// Failing returns the error of the last operation if that operation could not be written, and nil otherwise.
 func (p *Project) Failing() error { return p.mail.Writer.Failing() }
 
 // Unreadable lists the files that currently cannot be read.
@@ -145,9 +145,9 @@ func (p *Project) OpenAttachment(sum string, limit int64) (*attachment.Opened, e
 	return attachment.Open(p.mail.Tree, p.mail.Name(), sum, limit)
 }
 
-// Project returns the project with that human key or slug. For a path inside a working tree, Config.Scope determines
-// the project. If there is no such project, Project returns ErrNotFound. The error lists similar names, or all names
-// if there are only a few. It returns ErrInvalid for a key that is neither a human key nor a slug.
+// Project returns the project with the given human key or slug. For a path inside a working tree, Config.Scope
+// determines the project. If there is no such project, Project returns ErrNotFound. The error lists similar names, or
+// all names if there are only a few. Project returns ErrInvalid for a key that is neither a human key nor a slug.
 func (s *Store) Project(ctx context.Context, key string) (*Project, error) {
 	_, slug, err := s.resolve(key)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Store) knownSoon(ctx context.Context, slug string) (*Project, error) {
 }
 
 // beginAdding waits until no other project is being opened, which may take minutes. If beginAdding returns nil, the
-// caller must call endAdding later. If ctx ends first, beginAdding returns ctx's error.
+// caller must call endAdding when it is done. If ctx ends first, beginAdding returns ctx's error.
 func (s *Store) beginAdding(ctx context.Context) error {
 	select {
 	case s.adding <- struct{}{}:
@@ -221,7 +221,7 @@ func (s *Store) isAdoptable(slug string) (bool, error) {
 	if tree.FaultOf(err) == tree.FaultMachine {
 		return false, refusal.Disk(err)
 	}
-	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's key is unknown
+	return err == nil && fi.Size() > 0, nil // an empty file is still being written, so the project's key is not known yet
 }
 
 // EnsureProject is like Project, but creates the project if the key is DefaultProject or an absolute path without a
@@ -250,13 +250,13 @@ func (s *Store) EnsureProject(ctx context.Context, key string) (*Project, error)
 		if _, err := s.codebases.FindClone(ctx, m); err != nil {
 			return "", "", err
 		}
-		now, err := s.core.Resolver().ResolveKey(key) // another caller may have created the project in the meantime
+		now, err := s.core.Resolver().ResolveKey(key) // another caller may have created the project since then
 		return now.HumanKey, now.Slug, err
 	})
 }
 
 // EnsureSeparate is like EnsureProject for a path, but always creates a separate project for the path's working tree.
-// It does so even if the working tree is another clone of a project's repository, or a worktree of a bare repository.
+// It does this even if the working tree is another clone of a project's repository, or a worktree of a bare repository.
 func (s *Store) EnsureSeparate(ctx context.Context, path string) (*Project, error) {
 	folder, err := codebase.Top(path)
 	if err != nil {
@@ -305,8 +305,8 @@ func (s *Store) FindProject(ctx context.Context, key string) (*Project, error) {
 	return s.Project(ctx, key)
 }
 
-// createProject calls the function choose to get a human key and a slug, and creates the project with these names. If
-// that project already exists, createProject returns it. No other project is created while choose runs.
+// createProject calls choose to get a human key and a slug, and creates the project with that key and slug. If that
+// project already exists, createProject returns it. No other project is created while choose runs.
 func (s *Store) createProject(ctx context.Context, choose func() (human, slug string, err error)) (p *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err

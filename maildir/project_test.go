@@ -291,7 +291,7 @@ func TestWorktreesShare(t *testing.T) {
 	for path, want := range map[string]string{
 		"late": links + "/late", // the project that has the mail
 		"main": main, "main/deep": main, "main/not/there": main, "linked": main, "linked/sub": main,
-		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // outside a working tree, the path itself
+		"deep": main, "deep/nor/this": main, "plain": links + "/plain", // outside a working tree, the path itself is the key
 	} {
 		if p, err := s.EnsureProject(t.Context(), filepath.Join(links, path)); err != nil || p.HumanKey() != want {
 			t.Errorf("%s: %s, want %s (%v)", path, p.HumanKey(), want, err)

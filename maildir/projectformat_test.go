@@ -201,8 +201,8 @@ func TestFormatAdopted(t *testing.T) {
 	until(t, "the project is forgotten", func() bool { return s.LeftOut()["copied"] == nil })
 }
 
-// raisable opens two machines that share a project. The first machine supports format 2, and the second one the
-// format ofSecond.
+// raisable opens two machines that share a project. The first machine supports formats up to 2, and the second machine
+// supports formats up to ofSecond.
 func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	t.Helper()
 	bare = filepath.Join(t.TempDir(), "mail.git")
@@ -224,7 +224,7 @@ func raisable(t *testing.T, ofSecond int) (a, b sharer, bare string) {
 	return a, b, bare
 }
 
-// published returns the format that one machine (of) publishes, as read from the tree of another (at).
+// published returns the format that one machine (of) publishes, as read from the tree of another machine (at).
 func published(t *testing.T, of, at sharer) string {
 	t.Helper()
 	id := maildir.StoreOf(of.p).Machine()

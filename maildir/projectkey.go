@@ -7,8 +7,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Every tool call identifies a project by its key. For a path, finding the Git working tree that contains it takes
-// one stat call per parent folder. Therefore the store caches the meanings of keys (Store.meant).
+// Every tool call identifies a project by its key. If the key is a path, finding the Git working tree that contains the
+// path takes one stat call per parent folder. The store therefore caches the meanings of keys (Store.meant).
 
 // keyMeaning is a cached result of storedir.Resolver.ResolveKey.
 type keyMeaning struct {
@@ -16,17 +16,17 @@ type keyMeaning struct {
 	until       time.Time
 }
 
-// keyFresh is how long a cached meaning of a key is used. A key's meaning changes if, for example, a user links the
-// working tree to another one or replaces a symbolic link. maxKeys is the maximum number of cached keys; a key has at
-// most 4096 bytes.
+// keyFresh is how long the cached meaning of a key may be used. A key's meaning changes if, for example, a user links
+// the working tree to another one or replaces a symbolic link. maxKeys is the maximum number of cached keys; a key is
+// at most 4096 bytes long.
 const (
 	keyFresh = 5 * time.Second
 	maxKeys  = 1024
 )
 
 // resolve calls storedir.Resolver.ResolveKey for a key of this store. If the key was resolved to an open project less
-// than keyFresh ago, and no project has been opened or moved since, resolve uses the cached result and reads no
-// files. Therefore resolve may notice a change to the code base up to keyFresh late.
+// than keyFresh ago, and no project has been opened or moved since, resolve uses the cached result and reads no files.
+// As a result, it may take up to keyFresh before resolve notices a change to the code base.
 func (s *Store) resolve(key string) (human, slug string, err error) {
 	now := s.core.Now()
 	s.mu.Lock()

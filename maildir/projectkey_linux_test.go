@@ -63,7 +63,8 @@ func TestKeyOfLinkedLater(t *testing.T) {
 }
 
 // TestKnownKeyLooksAtNoFile checks that the store does not read a code base again if it has just resolved the code
-// base's key. If the disk that contains the code base fails, the store must not notice this until keyFresh has passed.
+// base's key. If the disk that contains the code base fails, the store must not notice the failure until keyFresh has
+// passed.
 func TestKnownKeyLooksAtNoFile(t *testing.T) {
 	t.Parallel()
 	clock := newHandClock()

@@ -30,7 +30,7 @@ type RecentThread struct {
 	Subject string // the newest message's subject
 }
 
-// recentMessages is how many of the newest messages Recent reads to find threads and senders.
+// recentMessages is the number of newest messages that Recent reads to find threads and senders.
 const recentMessages = 200
 
 // Recent returns up to limit agents and up to limit threads from all projects. A thread is in several projects if
@@ -86,7 +86,7 @@ type threadIn struct{ slug, thread string }
 // copies maps a thread to the thread in another project that contains the same messages.
 type copies map[threadIn]threadIn
 
-// of returns the thread that represents t in lists. If t is not a copy, this is t itself.
+// of returns the thread that represents t in lists. If t is not a copy, of returns t itself.
 func (c copies) of(t threadIn) threadIn {
 	for next, is := c[t]; is; next, is = c[t] {
 		t = next

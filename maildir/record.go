@@ -19,8 +19,8 @@ type (
 // CatchUp contains what happened while an agent was away, and which agents are stuck now. None of its lists is nil.
 type CatchUp struct {
 	record.Account
-	Stopped []Stop    `json:"stopped"` // as in Waits
-	Asleep  []Unwoken `json:"asleep"`  // as in Waits
+	Stopped []Stop    `json:"stopped"` // same as Waits.Stopped
+	Asleep  []Unwoken `json:"asleep"`  // same as Waits.Asleep
 }
 
 // Decided returns the decisions made in a project, or in all projects if p is nil, since the given time.

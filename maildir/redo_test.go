@@ -300,8 +300,8 @@ func TestUndoRedoing(t *testing.T) {
 	}
 }
 
-// TestRedoSendRefused checks that a message is not sent again if another message with the same key was sent in the
-// meantime. The same applies if a recipient was removed, because the recipient's folder would be recreated without a
+// TestRedoSendRefused checks that a message is not sent again if another message with the same key has been sent since.
+// The same applies if a recipient has been removed, because the recipient's folder would be recreated without a
 // profile.
 func TestRedoSendRefused(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ import (
 // If another folder has replaced the removed one, or the project is no longer refused, endProject opens the project
 // again and returns the new Project. The new Project keeps the index rows and compares them with its files, so the
 // index keeps the mail even if the server stops before the comparison. Otherwise, endProject deletes the rows. It
-// returns once no operation on the ended project is in progress. It returns any error from add.
+// returns only after all operations on the ended project have finished. It returns any error from add.
 func (s *Store) endProject(ctx context.Context, p *Project) (next *Project, err error) {
 	if err := s.beginAdding(ctx); err != nil {
 		return nil, err

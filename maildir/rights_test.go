@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/index"
 )
 
-// covers checks that the keys of calls are exactly the exported methods of v's type.
+// covers checks that the keys of calls are exactly the names of the exported methods of v's type.
 func covers[F any](t *testing.T, v any, calls map[string]F) {
 	t.Helper()
 	of := reflect.TypeOf(v)
@@ -38,7 +38,7 @@ func covers[F any](t *testing.T, v any, calls map[string]F) {
 	}
 }
 
-// answerText returns the complete text of answers and errors.
+// answerText returns the complete text of results and errors.
 func answerText(answers ...any) string {
 	var all strings.Builder
 	for _, a := range answers {
@@ -111,8 +111,8 @@ func TestForeignUser(t *testing.T) {
 		"OpenAttachment": func(v *maildir.View) []any { return all(v.OpenAttachment(t.Context(), file.Attachments[0].SHA1)) },
 	}
 	covers(t, eve, view)
-	// An answer may contain the requested name. It must not contain any of Ann's mail, or the name Zed, which Eve
-	// does not know.
+	// A result may contain the requested name. It must not contain any of Ann's mail, or the name Zed, which Eve does
+	// not know.
 	quiet := func(verb string, answers []any) {
 		t.Helper()
 		said := answerText(answers...)

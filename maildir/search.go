@@ -12,10 +12,10 @@ import (
 
 // SearchRequest is a search as the caller typed it.
 type SearchRequest struct {
-	Text   string // syntax: see package query
+	Text   string // see package query for the syntax
 	Agent  string // the agent that is searching, needed for is:unread; "" if unknown
 	Rank   bool   // rank the newest matches by bm25; otherwise newest first
-	Limit  int    // default 20, at most 200
+	Limit  int    // default 20, maximum 200
 	Cursor string // cursor from the previous page of the same search; "" for the first page
 }
 
@@ -39,11 +39,11 @@ func (page *SearchPage) Cut(n int) {
 const maxQuery = 4096 // bytes
 
 // Search finds messages. If pages are sorted by time, they neither skip nor repeat a message that existed when the
-// first page was read, even if mail arrives in the meantime. In a ranked search, new mail may shift the hits on later
+// first page was read, even if mail arrives between pages. In a ranked search, new mail may shift the hits on later
 // pages. Search returns ErrInvalid for empty or invalid text, for is:unread without an agent, and for a cursor that no
 // page returned. It returns ErrTooLarge for text that is longer than maxQuery, ErrNotFound for is:unread with an
-// unknown agent, and any error from FullID for a thread's id. No text can cause an SQL error. See docs/reference/tools.md,
-// "Search".
+// unknown agent, and any error from FullID for a thread's id. No text can cause an SQL error. See
+// docs/reference/tools.md, "Search".
 func (p *Project) Search(ctx context.Context, r SearchRequest) (*SearchPage, error) {
 	typed, err := p.readQuery(ctx, r.Text, r.Agent)
 	if err != nil {
@@ -87,7 +87,7 @@ type typedQuery struct {
 	unknown error // the error about an unknown agent's name; nil if all names are known
 }
 
-// readQuery parses the text of a search. The argument agent is the agent that searches, or "" if it is unknown.
+// readQuery parses the text of a search. The argument agent is the searching agent, or "" if the agent is unknown.
 func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuery, error) {
 	if len(text) > maxQuery {
 		return nil, refusal.Over(refusal.TooLarge("{field} is {count} bytes long, over the limit of {limit}: keep it to a few words."),
@@ -120,8 +120,8 @@ func (p *Project) readQuery(ctx context.Context, text, agent string) (*typedQuer
 	return typed, nil
 }
 
-// searchNote explains how the text of a search was interpreted, if that may be unexpected. The argument cut reports
-// whether the search ended early because it took too long, and the argument none reports whether it found nothing.
+// searchNote explains how the text of a search was interpreted, if that may be unexpected. The cut argument reports
+// whether the search ended early because it took too long. The none argument reports whether it found nothing.
 func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bool) (note, err error) {
 	about := func(part string, what refusal.What) error {
 		return &Error{What: what, Field: refusal.Query, Name: part}
@@ -198,8 +198,8 @@ func (p *Project) AddBodies(ctx context.Context, page *SearchPage, room *index.R
 
 // nameAgents replaces each name in a filter with the exact spelling of the agent's name. No two agents' names differ
 // only in case. For an agent of another project, nameAgents uses the form of the address that the project's files
-// contain. If this project has no agent with the name and exactly one other project has one, the name refers to that
-// agent. The returned error is about an unknown name; it is nil if all names are known.
+// contain. If this project has no agent with the name and exactly one other project does, the name refers to that
+// project's agent. The returned error describes an unknown name. It is nil if all names are known.
 func (p *Project) nameAgents(ctx context.Context, e query.Expr) (named query.Expr, unknown error) {
 	named = query.Map(e, func(f query.Filter) query.Expr {
 		if f.Key != query.From && f.Key != query.To && f.Key != query.CC {

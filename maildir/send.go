@@ -20,9 +20,9 @@ func (b *Box) Send(ctx context.Context, d Draft) (*Sent, error) {
 	return b.p.sender.Send(ctx, b.order("send", d))
 }
 
-// Reply sends a reply to the message with the given id, in the same thread. If the draft lacks recipients or a
-// subject, Reply derives them from that message. A reply that requests an acknowledgment also inherits high or urgent
-// importance from it. Reply returns any error from Send, and ErrNotFound if the message does not exist. See
+// Reply sends a reply to the message with the given id, in the same thread. If the draft lacks recipients or a subject,
+// Reply derives them from that message. A reply that requests an acknowledgment also inherits high or urgent importance
+// from that message. Reply returns any error from Send, and ErrNotFound if the message does not exist. See
 // docs/reference/tools.md, "Sending".
 func (b *Box) Reply(ctx context.Context, id string, d Draft) (*Sent, error) {
 	o := b.order("reply", d)
@@ -63,9 +63,9 @@ func (b *Box) Prepare(ctx context.Context, id string, d Draft) (*Draft, error) {
 	return &o.Draft, b.p.sender.NeedParties(ctx, o)
 }
 
-// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the paths on
-// disk of the file and of the outbox folder. The draft has no text yet; moving the file into the outbox sends it.
-// NewDraft returns ErrNotFound for an unknown agent, sender or recipient. See docs/reference/tree.md, "Sending by saving".
+// NewDraft creates a file in the agent's drafts folder, for a message to the given agents. It returns the paths on disk
+// of the file and of the outbox folder. The draft has no text yet; moving the file into the outbox sends it. NewDraft
+// returns ErrNotFound for an unknown agent, sender or recipient. See docs/reference/tree.md, "Sending by saving".
 func (b *Box) NewDraft(ctx context.Context, to []string) (file, outbox string, err error) {
 	o := b.order("draft", Draft{To: to})
 	if _, err := b.p.sender.Resolve(ctx, o); err != nil {

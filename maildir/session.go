@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// goneLook is the time between two checks for clients that have ended without reporting it.
+// goneLook is the interval between checks for clients that have exited without reporting it.
 const goneLook = time.Minute
 
-// endGone ends the sessions of clients that have ended without reporting it. It runs until ctx ends.
+// endGone ends the sessions of clients that have exited without reporting it. It runs until ctx ends.
 func (s *Store) endGone(ctx context.Context) {
 	look := time.NewTicker(s.core.GoneLook)
 	defer look.Stop()

@@ -15,8 +15,8 @@ import (
 )
 
 // TestSessionsAtOnce checks that sessions that begin in the same folder at the same time act as different agents. If
-// several hooks ask for notices at the same time, only one of them must get the notice about a message. Afterwards,
-// the sender must see that the message was announced.
+// several hooks ask for notices at the same time, only one of them must get the notice about a message. Afterward, the
+// sender must see that the message was announced.
 func TestSessionsAtOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.Open(t, storetest.Config{})
@@ -85,9 +85,9 @@ func TestSessionsAtOnce(t *testing.T) {
 	}
 }
 
-// TestSessionOfGoneClient checks that a session ends if its client has ended without reporting it. The session's
-// agent must go offline, and the call that is waiting to wake the session must return. If the client reports another
-// event, the session must continue.
+// TestSessionOfGoneClient checks that a session ends if its client has exited without reporting it. The session's agent
+// must go offline, and the call that is waiting to wake the session must return. If the client reports another event,
+// the session must continue.
 func TestSessionOfGoneClient(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, GoneLook: time.Millisecond}, "Ann", "Bob", "Eve")

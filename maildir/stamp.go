@@ -99,7 +99,7 @@ func (s *stamping) operation() *writer.Tx {
 			}
 		}
 		for _, f := range tx.Writes {
-			f.There = true // do not recreate the mark if it is removed in the meantime
+			f.There = true // do not recreate the mark if it is removed meanwhile
 		}
 		switch len(tx.Writes) {
 		case 0:

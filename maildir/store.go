@@ -50,7 +50,7 @@ type Store struct {
 	projects map[string]*Project
 	leftOut  map[string]error      // why projects could not be opened, by slug
 	meant    map[string]keyMeaning // cached meanings of keys that identify open projects; the map is replaced when outdated
-	start    func(*Project)        // set while Run is running: starts a project
+	start    func(*Project)        // starts a project; set while Run is running
 }
 
 // Open acquires the store's lock, creates what is missing (folder, key, token), completes or discards operations that
@@ -234,9 +234,9 @@ func (s *Store) Run(ctx context.Context) error {
 	return nil
 }
 
-// StopBy announces that the program is about to end. The argument at is the deadline for the work that Run does after
-// its context has ended. From now on, Run does not import any more edits; the next start continues the import. Run
-// does not start any more sync rounds either, but it pushes everything that is left before it returns.
+// StopBy announces that the program is about to end. The at argument is the deadline for the work that Run does after
+// its context has ended. After StopBy is called, Run imports no more edits; the next start continues the import. Run
+// also starts no more sync rounds, but it pushes everything that is left before it returns.
 func (s *Store) StopBy(at time.Time) {
 	s.core.Stop(at)
 	for _, p := range s.Projects() {
@@ -292,8 +292,8 @@ func (s *Store) Close() error {
 	return s.lock.Release()
 }
 
-// CrossingWaits lists mail from the given projects that has not been delivered to other projects yet. The projects
-// belong to the store at root, which a server may be using.
+// CrossingWaits lists mail from the given projects that has not been delivered to other projects yet. The projects are
+// in the store at root. A server may be using that store.
 func CrossingWaits(root string, slugs []string) ([]crossing.Waiting, error) {
 	return crossing.WaitingIn(root, slugs)
 }
@@ -309,20 +309,20 @@ func (s *Store) Domains() address.Domains { return s.core.Domains }
 // or if its domain does not vouch for it. If the message is not verified, the Voucher is zero.
 func (s *Store) VerifiedIn(m *index.MessageRow) (keys.Voucher, bool) { return s.core.VerifiedIn(m) }
 
-// Proven reports whether a message is verified, and did not come through the gateway. Only the subject of such a
-// message may appear outside mailtree, for example in a notification.
+// Proven reports whether a message is verified and did not come through the gateway. Only the subject of such a message
+// may appear outside mailtree, for example in a notification.
 func (s *Store) Proven(d *index.Delivery) bool {
 	_, verified := s.VerifiedIn(&d.MessageRow)
 	return verified && d.Door != format.DoorGateway
 }
 
-// Problems returns invalid files in the project with the given slug, or in all projects if project is "". It returns no
-// more files than most.
+// Problems returns the invalid files in the project with the given slug, or in all projects if project is "". It
+// returns no more than most files.
 func (s *Store) Problems(ctx context.Context, project string, most int) ([]format.Problem, error) {
 	return s.core.Problems(ctx, project, most)
 }
 
-// Token returns the bearer token of the store, created at the first start.
+// Token returns the store's bearer token, which is created when the store is first opened.
 func (s *Store) Token() string { return s.core.Token }
 
 // Stats counts the rows of the index.
@@ -441,8 +441,8 @@ func (s *Store) projectsNamed(ctx context.Context, what format.Kind, name string
 	return s.core.Index.ProjectsWith(ctx, format.KindCanonical, id)
 }
 
-// projectSeenLast returns the project in which an agent was last active. Checking the inbox is also activity, although
-// the index does not record it.
+// projectSeenLast returns the project in which an agent was last active. Checking the inbox counts as activity,
+// although the index does not record it.
 func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent string) (found *Project, err error) {
 	var last time.Time
 	for _, slug := range slugs {
@@ -454,7 +454,7 @@ func (s *Store) projectSeenLast(ctx context.Context, slugs []string, agent strin
 		if err != nil {
 			return nil, fmt.Errorf("cannot look up agent %s in project %s: %w", format.Printable(agent), slug, err)
 		}
-		if row == nil { // the agent was removed in the meantime
+		if row == nil { // the agent was removed meanwhile
 			continue
 		}
 		if p.mail.AddSeen(row); found == nil || row.LastActive.After(last) {

@@ -44,7 +44,7 @@ func (h countingHistory) PushClaims(ctx context.Context, was, is string) error {
 }
 
 // counted opens n machines, each with one agent, that share a project's mail through a bare repository. It then starts
-// to count their pushes.
+// counting their pushes.
 func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sharer, pushes, lost *atomic.Int64) {
 	b.Helper()
 	pushes, lost = new(atomic.Int64), new(atomic.Int64)
@@ -78,9 +78,9 @@ func counted(b *testing.B, n int, interval time.Duration) (bare string, all []sh
 	return bare, all, pushes, lost
 }
 
-// BenchmarkSharedClaim measures how long agents wait for the answer to a claim when agents on several machines claim
-// at the same time. Each agent repeatedly claims its own path. For comparison, it measures one git push of a prepared
-// tree. For results, see docs/explanation/sync.md, "How many machines".
+// BenchmarkSharedClaim measures how long agents wait for the result of a claim when agents on several machines make
+// claims at the same time. Each agent repeatedly claims its own path. For comparison, it measures one git push of a
+// prepared tree. For results, see docs/explanation/sync.md, "How many machines".
 func BenchmarkSharedClaim(b *testing.B) {
 	for _, n := range []int{1, 2, 3, 5, 10} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {

@@ -36,7 +36,7 @@ func gitIn(t testing.TB, dir string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// sharer is a store that shares a project with others.
+// sharer is a store that shares a project with other stores.
 type sharer struct {
 	*storetest.Store
 	p *maildir.Project

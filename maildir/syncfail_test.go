@@ -61,7 +61,7 @@ func TestSyncHangs(t *testing.T) {
 	}
 }
 
-// metHistory is a history that calls two functions, each of them once: met right after it has compared the branches,
+// metHistory is a history that calls met and flush once each. It calls met right after it has compared the branches,
 // and flush right before it commits.
 type metHistory struct {
 	history.Log
@@ -192,8 +192,8 @@ func TestSyncUncommitted(t *testing.T) {
 	level(t, a, b)
 }
 
-// TestSyncFull checks that if the shared repository refuses commits, they are kept on this machine and pushed later.
-// The state must contain Git's error message.
+// TestSyncFull checks that commits that the shared repository rejects are kept on this machine and pushed later. The
+// state must contain Git's error message.
 func TestSyncFull(t *testing.T) {
 	t.Parallel()
 	bare, all := shared(t, 1, onlyAsked)
@@ -237,7 +237,7 @@ func hostileTree(t testing.TB, dir, name, mode, hash string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestSyncHostilePaths checks what happens to files that another machine pushes at various invalid paths.
+// TestSyncHostilePaths checks what happens to files that another machine pushes to various invalid paths.
 func TestSyncHostilePaths(t *testing.T) {
 	t.Parallel()
 	const refused, stays, comes = "refused", "stays", "comes"

@@ -38,17 +38,17 @@ type ThreadPage struct {
 	Thread   string
 	Messages []index.MessageRow
 	Own      map[string]*index.Delivery // the copies of ThreadQuery.Agent, by message id, without bodies
-	Next     int64                      // cursor of the next page; 0 at the end
+	Next     int64                      // cursor of the next page; 0 on the last page
 	Note     *Error                     // set if the query identifies the thread by a message's id; not an error
 }
 
 // threadPage is the default and maximum size of a page, in messages.
 const threadPage = 1000
 
-// ThreadPage returns a page of a thread, oldest first. A thread consists of all messages with the thread's id as their
-// thread_id, and of the message with that id. The page ends when the room is full, or at Limit (default and maximum:
-// 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See docs/reference/tools.md,
-// "Reading".
+// ThreadPage returns a page of a thread, oldest first. A thread consists of the message whose id is the thread's id,
+// and all messages with that id as their thread_id. The page ends when the room is full, or at Limit (default and
+// maximum: 1,000). It returns ErrNotFound if there is no such thread, and any error from Room.Reserve. See
+// docs/reference/tools.md, "Reading".
 func (p *Project) ThreadPage(ctx context.Context, q index.ThreadQuery) (*ThreadPage, error) {
 	limit := threadPage
 	if q.Limit > 0 {

@@ -10,9 +10,9 @@ import (
 
 // ThreadsRequest selects threads.
 type ThreadsRequest struct {
-	Text   string // a search; selects the threads of the messages that it finds; empty means all threads
-	Agent  string // agent whose unread messages are counted; it need not exist
-	Limit  int    // default 20, at most 200
+	Text   string // search text; selects the threads of all messages that match; empty means all threads
+	Agent  string // agent whose unread messages are counted; the agent need not exist
+	Limit  int    // default 20, maximum 200
 	Cursor string // cursor from the previous page of the same request; "" for the first page
 }
 
@@ -26,12 +26,12 @@ type ThreadsPage struct {
 // ThreadListed is a thread in a list.
 type ThreadListed struct {
 	index.ThreadRow
-	Line string // the beginning of its newest message's text, without markup, on one line
+	Line string // the beginning of the newest message's text, on one line and without markup
 }
 
 // Threads lists threads. The thread with the newest message comes first or, in a search, the thread with the newest
-// hit. A page never repeats a thread from an earlier page, even if mail arrives in the meantime. Any page, not just
-// the last one, may contain fewer threads than the limit, or none at all. Threads returns any error from Search.
+// hit. A page never repeats a thread from an earlier page, even if mail arrives between pages. Any page, not just the
+// last one, may contain fewer threads than the limit, or none at all. Threads returns any error from Search.
 func (p *Project) Threads(ctx context.Context, r ThreadsRequest) (*ThreadsPage, error) {
 	typed, err := p.readQuery(ctx, cmp.Or(r.Text, "*"), r.Agent)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// planUnclaiming plans to restore claims to their state before an operation. This can mean releasing them, restoring
-// the earlier lease, or claiming the paths again. It also plans to withdraw the message that notified the holder about
-// a release. It returns ErrConflict if another agent now holds a released claim's paths, or if the restored lease would
-// already have expired.
+// planUnclaiming plans to restore claims to their state before an operation. This can mean releasing the claims,
+// restoring the earlier lease, or claiming the paths again. planUnclaiming also plans to withdraw the message that
+// notified the holder about a release. It returns ErrConflict if another agent now holds a released claim's paths, or
+// if the restored lease would already have expired.
 func (b *Box) planUnclaiming(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	if undone.ID != "" {
 		if err := b.planWithdrawal(g, tx, undone); err != nil {

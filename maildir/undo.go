@@ -44,7 +44,7 @@ var readings = []string{"read", "pop", "unread"}
 
 // Undoing selects the operation to undo.
 type Undoing struct {
-	ID   string // message id (may be shortened): its newest operation; if empty, the newest that is not a reading
+	ID   string // selects the newest operation on this message, by full or shortened id; empty selects the newest that is not a reading
 	Verb string // selects the newest operation with this verb; empty means any verb
 
 	// ByAgent is true if the request comes from an agent's session. An agent's session may not undo or redo the start
@@ -66,17 +66,17 @@ func (u *Undoing) wants(verb string) bool {
 // OperationInfo describes an operation that an agent can undo, or has undone or redone.
 type OperationInfo struct {
 	ID        string       `json:"message_id,omitempty"` // "" if the operation concerns no message
-	Operation string       `json:"operation"`            // its verb in the history
+	Operation string       `json:"operation"`            // the operation's verb in the history
 	About     string       `json:"about,omitempty"`      // the message's subject, or a claim's patterns; "" if unknown
 	At        format.Stamp `json:"at"`
-	More      int          `json:"more,omitempty"` // number of other operations undone or redone together with it
+	More      int          `json:"more,omitempty"` // number of other operations undone or redone together with this one
 }
 
-// Undone is an operation that was undone, or redone.
+// Undone is an operation that was undone or redone.
 type Undone struct {
 	OperationInfo
 	Readers  []string       `json:"read_by"`            // agents that had read the message; each gets a notice
-	Outside  []string       `json:"left_for,omitempty"` // for a withdrawn message: recipients at other domains, which keep it; see leftFor
+	Outside  []string       `json:"left_for,omitempty"` // recipients at other domains, who keep a withdrawn message; see leftFor
 	Queued   []string       `json:"queued,omitempty"`   // projects in which the message is removed or restored later
 	Patterns []string       `json:"paths,omitempty"`    // the claims' patterns, for an operation on claims
 	Text     string         `json:"text_at,omitempty"`  // location of the undone text in Git, as COMMIT:PATH, or ""
@@ -106,9 +106,8 @@ func (b *Box) Undo(ctx context.Context, u Undoing) (*Undone, error) {
 	return b.doStep(ctx, step, "undone", b.undoOne)
 }
 
-// doStep calls the function do for each operation of a step. It returns the first operation and lists the others in its
-// Also field. The operations performed by do form a new step. If do fails, the operations that it has already performed
-// are kept.
+// doStep calls do for each operation in a step. It returns the first operation and lists the others in its Also field.
+// The operations performed by do form a new step. If do fails, the operations that it has already performed are kept.
 func (b *Box) doStep(ctx context.Context, step []Undone, how string, do func(context.Context, *Undone) error) (*Undone, error) {
 	if len(step) > 1 {
 		ctx = format.InStep(ctx, format.NewStep())
@@ -170,7 +169,7 @@ func (b *Box) undoOne(ctx context.Context, undone *Undone) error {
 // restores the files to their state before the undo. An undo can no longer be redone after the agent performs another
 // operation that Undo without an id would select. If an id is given, only operations on that message have this effect.
 // Agents that got a notice about the undo also get one about the redo. Redo returns any error from Undo, and
-// ErrConflict for a claim, because another agent may have begun to work on its paths.
+// ErrConflict for a claim, because another agent may have begun to work on the claimed paths.
 func (b *Box) Redo(ctx context.Context, u Undoing) (*Undone, error) {
 	const undone = true
 	step, err := b.lastStep(ctx, u, undone)
@@ -247,7 +246,7 @@ func (p *Project) actOf(ctx context.Context, agent string, done *history.Done) (
 		return act, nil
 	}
 	if done.ID == "" {
-		// cut off the word that says whether the claim is shared
+		// Cut off the word that says whether the claim is shared.
 		_, act.About, _ = strings.Cut(strings.TrimPrefix(done.Summary, agent+" "), " ")
 		return act, nil
 	}
@@ -344,7 +343,7 @@ func (b *Box) describeStep(ctx context.Context, steps [][]history.Done) (step []
 }
 
 // performEverywhere is like performUndoing. If the operation removes or restores a message, it also removes or restores
-// the copies in other projects. It sets of.Queued to the projects in which this is still pending.
+// the copies in other projects. It sets of.Queued to the projects in which the change is still pending.
 func (b *Box) performEverywhere(ctx context.Context, of *Undone, prefix string, plan func(*writer.Group, *writer.Tx) error) (err error) {
 	do := func() error { return b.performUndoing(ctx, of, prefix, plan) }
 	if !slices.Contains([]string{"send", "reply", history.VerbDelete}, of.done.Verb) {
@@ -414,7 +413,7 @@ func (b *Box) performUndoing(ctx context.Context, of *Undone, prefix string, pla
 }
 
 // planWithdrawal plans the removal of a message, and a notice to the agents that have read it. These agents do not see
-// each other's names, because some may have received the message as bcc (Invariant I7). It returns ErrConflict if one
+// each other's names, because some may be bcc recipients of the message (Invariant I7). It returns ErrConflict if one
 // of the message's files was changed.
 func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) error {
 	gone, err := b.p.planDeletion(g, tx, undone.ID)
@@ -519,8 +518,9 @@ func (b *Box) planUnamending(g *writer.Group, tx *writer.Tx, undone *Undone, cha
 	return err
 }
 
-// planRestore plans to restore the files of the given kinds to their content before an operation; nil means all kinds.
-// If a file has changed since the operation, it returns ErrConflict with the text of changed.
+// planRestore plans to restore the files of the given kinds to their content before an operation. If kinds is nil, it
+// restores files of all kinds. If a file has changed since the operation, planRestore returns ErrConflict with the text
+// of changed.
 func (p *Project) planRestore(g *writer.Group, tx *writer.Tx, done *history.Done, kinds []format.Kind, changed refusal.What) error {
 	var gone []string
 	for _, v := range done.Changes {

@@ -20,7 +20,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// machine is a machine on which a test can make file calls fail, by path.
+// machine simulates a machine on which a test can make file calls fail for a given path.
 type machine struct {
 	mu    sync.Mutex
 	path  string // calls at or below this path fail; empty means that no call fails

@@ -27,8 +27,8 @@ func (b *Box) Dismiss(ctx context.Context) (*Dismissed, error) {
 // Decides reports whether Decide can answer a message. See waiting.Lister.Decides.
 func (b *Box) Decides(m *index.Delivery) bool { return b.p.lister(b.agent).Decides(m) }
 
-// WaitsEverywhere is like Box.Waits, for all projects of the store. The result lists each thread and each prompt with
-// its project's slug.
+// WaitsEverywhere is like Box.Waits, but for all projects of the store. The result lists each thread and each prompt
+// with its project's slug.
 func (s *Store) WaitsEverywhere(ctx context.Context, agent string, q WaitsQuery) (*Waits, error) {
 	var each []*Waits
 	for _, p := range s.Projects() {

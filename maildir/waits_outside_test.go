@@ -44,8 +44,8 @@ func TestUntrustedEndsNoWait(t *testing.T) {
 	}
 }
 
-// TestReplyFromOutside checks that a reply is accepted if it comes from the address that the question was sent to,
-// and the address's domain vouches for the reply. A reply from any other address must not be accepted.
+// TestReplyFromOutside checks that a reply is accepted if it comes from the address that the question was sent to, and
+// that address's domain vouches for the reply. A reply from any other address must not be accepted.
 func TestReplyFromOutside(t *testing.T) {
 	t.Parallel()
 	p := project(t, storetest.Config{NoWatcher: true, Outside: maildir.Outside{Allow: []string{"*"}}}, "Bob")

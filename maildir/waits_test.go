@@ -237,7 +237,8 @@ func BenchmarkWaits(b *testing.B) {
 	})
 }
 
-// TestWaitChangesEnds checks that WaitChanges returns ctx's cause if ctx ends, even while the index is being read.
+// TestWaitChangesEnds checks that WaitChanges returns context.Cause(ctx) if ctx ends, even while the index is being
+// read.
 func TestWaitChangesEnds(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{})

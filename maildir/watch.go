@@ -16,10 +16,10 @@ import (
 
 // Event describes one event in a project in human-readable form.
 type Event struct {
-	Seq     int64        `json:"seq"`               // the position in the feed after the event: see Watch
+	Seq     int64        `json:"seq"`               // the position in the feed after the event; see Watch
 	Project string       `json:"project,omitempty"` // slug
 	At      format.Stamp `json:"at,omitzero"`
-	What    string       `json:"what,omitempty"`  // HappenedMail or another of the constants below
+	What    string       `json:"what,omitempty"`  // one of the Happened constants below
 	Agent   string       `json:"agent,omitempty"` // the agent that caused the event; "" if unknown
 	ID      string       `json:"id,omitempty"`    // the message's id; "" if there is none
 	Thread  string       `json:"thread_id,omitempty"`
@@ -40,13 +40,13 @@ const (
 	HappenedEdit     = "edit" // a message was changed or removed
 )
 
-// scanChanges is how many changes Watch reads at a time.
+// scanChanges is the number of changes that Watch reads at a time.
 const scanChanges = 1000
 
-// Watch calls the function told for every event after the given position in the feed, in order, until ctx ends or told
-// returns an error. If of is nil, Watch reports the events of all projects, otherwise only the events of that project.
-// If the feed no longer contains the changes after that position, Watch reports only new events. It returns told's
-// error, ctx's error, and faults.
+// Watch calls told for every event after the given position in the feed, in order, until ctx ends or told returns an
+// error. If of is nil, Watch reports the events of all projects. Otherwise, it reports only the events of that project.
+// If the feed no longer contains the changes after that position, Watch reports only new events. It returns any error
+// from told or ctx, and faults.
 func (s *Store) Watch(ctx context.Context, of *Project, after int64, told func(*Event) error) error {
 	changes, err := s.core.Index.Changes(ctx, after, 1)
 	if err != nil {
@@ -102,7 +102,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	switch {
 	case c.Kind == format.KindCanonical && c.Op == index.Added:
 		m, err := p.mail.HeadNamed(ctx, refusal.InReplyTo, c.ID)
-		if errors.Is(err, ErrNotFound) { // the message has been removed in the meantime
+		if errors.Is(err, ErrNotFound) { // the message has been removed since then
 			return nil, nil
 		}
 		if err != nil {
@@ -127,7 +127,7 @@ func (p *Project) event(ctx context.Context, c index.Change) (*Event, error) {
 	return h, nil
 }
 
-// eventOf completes the event for a change of an agent's status or of a claim.
+// eventOf completes the event for a change to an agent's status or to a claim.
 func (p *Project) eventOf(ctx context.Context, c index.Change, h *Event) (*Event, error) {
 	if c.Kind == format.KindStatus {
 		row, err := p.mail.Store.Index.Agent(ctx, p.mail.Slug, c.Agent)

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// patience is how long a caller of an operation waits for the disk.
+// patience is how long the caller of an operation waits for the disk.
 const patience = 30 * time.Second
 
 // run runs the project. It returns when ctx has ended, every accepted operation has its result, and the history is up

@@ -37,21 +37,21 @@ func refusalOf(id, body []byte) (code int, text string) {
 const closedEarly = "the connection was closed before the response was sent: keep it open until the response arrives"
 
 // answer is the ResponseWriter that the SDK writes to. It sets a deadline for each write and converts the SDK's
-// plain-text refusals to JSON-RPC errors. In the answer to a bare tools/call, it merges the structured content into the
-// result. From the answer to a plain body, it strips the JSON-RPC envelope.
+// plain-text refusals to JSON-RPC errors. In the response to a bare tools/call, it merges the structured content into
+// the result. From the response to a plain body, it strips the JSON-RPC envelope.
 type answer struct {
 	http.ResponseWriter
 	request *http.Request // a failed write also cancels its context
 	merge   bool          // whether to merge structured content into the result; set before the first write
 	plain   envelopeless  // strips the envelope; nil for JSON-RPC; set before the first write
 	greet   func() []byte // only for a stream: returns bytes to send once, after the first write
-	numbers keptNumbers   // numbers to restore in the answer; set before the first write
+	numbers keptNumbers   // numbers to restore in the response; set before the first write
 	wait    *progress     // for a call that may wait for mail for up to an hour; otherwise nil
 
 	cancel context.CancelFunc
 	id     []byte
 	status int
-	whole  *bytes.Buffer // buffers the answer until finish is called; nil if the answer is not buffered
+	whole  *bytes.Buffer // buffers the response until finish is called; nil if the response is not buffered
 }
 
 func newAnswer(w http.ResponseWriter, r *http.Request, id []byte) *answer {
@@ -129,20 +129,20 @@ func extendDeadline(w http.ResponseWriter, n int) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) // the writers in tests do not support deadlines
 }
 
-// showProgress lets a call wait for up to an hour, and sends progress notifications or comments in the meantime.
+// showProgress lets a call wait for up to an hour, and meanwhile sends progress notifications or comments.
 func (a *answer) showProgress(every time.Duration) {
 	a.wait = newProgress(a.ResponseWriter, every, a.cancel)
 	a.ResponseWriter = a.wait
 }
 
-// finish writes the buffered answer.
+// finish writes the buffered response.
 func (a *answer) finish() {
 	defer a.cancel()
 	if a.wait != nil {
 		defer a.wait.end()
 	}
 	if a.status == 0 && a.id != nil && a.request.Context().Err() != nil {
-		// If the client is still reading, it must not get an empty answer with a success status.
+		// If the client is still reading, it must not get an empty response with a success status.
 		a.deadline(0)
 		if errors.Is(context.Cause(a.request.Context()), errLeft) {
 			writeError(a.ResponseWriter, http.StatusNotFound, a.id, protocol.CodeRequest, errLeft.Error())
@@ -152,7 +152,7 @@ func (a *answer) finish() {
 		return
 	}
 	if a.whole == nil {
-		a.deadline(0) // net/http may still have to write what it has buffered
+		a.deadline(0) // net/http may still have buffered data to write
 		return
 	}
 	body := a.whole.Bytes()

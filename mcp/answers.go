@@ -9,9 +9,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// All large answers share one memory limit, and all request bodies share another. Before a call reads mail, it reserves
-// memory for its answer (tool.Memory). The request releases the memory once the answer has been written or dropped. The
-// limit covers TCP, the socket and all toolsets. Other users on the socket have a separate limit.
+// All large responses share one memory limit, and all request bodies share another. Before a call reads mail, it
+// reserves memory for its response (tool.Memory). The request releases the memory once the response has been written or
+// dropped. The limit covers TCP, the socket and all toolsets. Other users on the socket have a separate limit.
 
 // answers contains the memory limits for the server's own user and for guests.
 type answers struct{ own, guests *tool.Memory }

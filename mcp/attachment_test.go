@@ -10,7 +10,7 @@ import (
 )
 
 // TestAttachmentFile checks that a caller on this machine gets the path of an attachment's file, both as the sender and
-// as a reader. If a proxy has forwarded the call, the answer must not contain the path, because the caller is on
+// as a reader. If a proxy has forwarded the call, the response must not contain the path, because the caller is on
 // another machine.
 func TestAttachmentFile(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestAttachmentFile(t *testing.T) {
 	}
 }
 
-// TestEmptyAttachment checks that the answer for an empty attachment is valid. It would be invalid if it contained
+// TestEmptyAttachment checks that the response for an empty attachment is valid. It would be invalid if it contained
 // neither text nor bytes.
 func TestEmptyAttachment(t *testing.T) {
 	t.Parallel()

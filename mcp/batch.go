@@ -14,8 +14,8 @@ import (
 )
 
 // MCP revision 2025-03-26 supports batches. The SDK would run all messages of a batch concurrently and keep their
-// answers until the last one is complete. A single request could then use as much memory as hundreds of requests, and
-// exceed the limits. This server instead handles the messages in order, and writes each answer before it handles the
+// responses until the last one is complete. A single request could then use as much memory as hundreds of requests, and
+// exceed the limits. This server instead handles the messages in order, and writes each response before it handles the
 // next message. A batch therefore counts as one request. If a message waits for mail, the messages after it wait too. A
 // client can avoid this by sending separate requests.
 
@@ -64,12 +64,12 @@ func parseBatch(array []byte) (all []entry, err error) {
 	return all, nil
 }
 
-// nobodysAnswer is a message that has no effect, because it answers a request that the server never sent.
+// nobodysAnswer is a message that has no effect, because it responds to a request that the server never sent.
 const nobodysAnswer = `{"jsonrpc":"2.0","id":"mailtree-batch","result":{}}`
 
-// serveBatch writes an array of the answers, or status 202 if there are none. If one message fails, its error becomes
-// the answer to that message. If the whole request fails, for example because its session has ended, the error becomes
-// the answer to the request.
+// serveBatch writes an array of the responses, or status 202 if there are none. If one message fails, its error becomes
+// the response to that message. If the whole request fails, for example because its session has ended, the error
+// becomes the response to the request.
 func serveBatch(h http.Handler, a *answer, all []entry) {
 	if p := a.part(h, []byte(nobodysAnswer)); p.status >= 400 {
 		maps.Copy(a.Header(), p.header)
@@ -97,7 +97,7 @@ func serveBatch(h http.Handler, a *answer, all []entry) {
 	_, _ = a.Write([]byte("]"))
 }
 
-// entry returns the answer to one message of a batch, or nil if the message gets no answer.
+// entry returns the response to one message of a batch, or nil if the message gets no response.
 func (a *answer) entry(h http.Handler, e entry) []byte {
 	p := &part{}
 	if a.request.Context().Err() == nil {
@@ -122,7 +122,7 @@ func (a *answer) entry(h http.Handler, e entry) []byte {
 	return protocol.Failure(e.id, protocol.CodeRequest, "the session ended before the response was sent")
 }
 
-// part passes one message of a batch to the SDK, as a batch of its own, and returns the answer.
+// part passes one message of a batch to the SDK, as a batch of its own, and returns the response.
 func (a *answer) part(h http.Handler, raw []byte) *part {
 	body := append(append([]byte("["), raw...), ']')
 	r := a.request.WithContext(a.request.Context())
@@ -132,7 +132,7 @@ func (a *answer) part(h http.Handler, raw []byte) *part {
 	return p
 }
 
-// part is the ResponseWriter for one message of a batch. It records the answer.
+// part is the ResponseWriter for one message of a batch. It records the response.
 type part struct {
 	header http.Header
 	status int // 0 means WriteHeader was not called

@@ -34,7 +34,7 @@ func TestBatch(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // the answer, or its beginning and its end, separated by …
+		want       string // the response, or its beginning and its end, separated by …
 	}{
 		{post, `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + ping + `,` + answered + `,{"jsonrpc":"2.0","id":"b","method":"ping"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","id":"b","result":{}}]`},
@@ -42,11 +42,11 @@ func TestBatch(t *testing.T) {
 		{session + "\nMcp-Protocol-Version: 2025-03-26", `[` + ping + `]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{post, `[` + told + `,` + answered + `]`, 202, ``},
 		{session, `[` + told + `]`, 202, ``},
-		// If one message fails, its error is the answer to that message.
+		// If one message fails, its error is the response to that message.
 		{post, `[{"jsonrpc":"2.0","id":5,"method":"nothing/here"},` + ping + `]`, 200, `[{"error":{"code":-32601,"message":"method not found: … },{"jsonrpc":"2.0","id":1,"result":{}}]`},
 		{session, `[` + ping + `,{"jsonrpc":"2.0","id":5,"method":"nothing/here"}]`, 200, `[{"jsonrpc":"2.0","id":1,"result":{}},{"error":{"code":-32601, … "id":5,"jsonrpc":"2.0"}]`},
 		{post, `[{"jsonrpc":"2.0","method":"ping"},` + ping + `]`, 200, `[{"error":{"code":-32600, … "id":null,"jsonrpc":"2.0"},{"jsonrpc":"2.0","id":1,"result":{}}]`},
-		// If all messages fail, the error is the answer to the request.
+		// If all messages fail, the error is the response to the request.
 		{strings.Replace(session, protocol.SessionHeader+": ", protocol.SessionHeader+": gone", 1), `[` + ping + `]`, 404, `{"error":{"code":-32600,"message":"session not found"},"id":null,"jsonrpc":"2.0"}`},
 		{post + "\nMcp-Protocol-Version: 2025-06-18", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
 		{post + "\nMcp-Protocol-Version: 2026-07-28", `[` + ping + `]`, 400, `{"error":{"code":-32600,"message":"JSON-RPC batching is not supported … `},
@@ -107,7 +107,7 @@ func TestBatchInTurn(t *testing.T) {
 	}
 }
 
-// TestBatchHoldsNothing checks that the client gets each answer before the next message is handled. If the client
+// TestBatchHoldsNothing checks that the client gets each response before the next message is handled. If the client
 // disconnects, the remaining messages must not be handled.
 func TestBatchHoldsNothing(t *testing.T) {
 	t.Parallel()

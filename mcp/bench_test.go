@@ -17,13 +17,13 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// These benchmarks measure the whole path: HTTP, tool, files, sync, index, answer. Each benchmark alternates between
+// These benchmarks measure the whole path: HTTP, tool, files, sync, index, response. Each benchmark alternates between
 // rounds of real calls and rounds of no-op calls on the same server, so that noise affects both in the same way. The
 // no-op rate is the upper limit. Compare numbers within one line, not between runs. The clients run on the same machine
 // as the server.
 //
 //	HTTP      durable sends with 1, 8, 64 and 256 clients
-//	Growth    the same with 64 clients and mail already stored, over many days or all on one day; -large for 100,000
+//	Growth    durable sends with 64 clients to a store that already contains mail; -large adds up to 100,000 messages
 //	CheckMail check_my_messages with a lot of mail in the project, compared with 100 messages
 
 // bench is a server that runs in this process.

@@ -147,8 +147,8 @@ func parseEnvelope(object []byte) (e envelope, err error) {
 	return e, nil
 }
 
-// maxEcho is the maximum size, in bytes, of each part of a request that an answer repeats: the id and, in an error, the
-// method or the unknown name or URI.
+// maxEcho is the maximum size, in bytes, of each part of a request that a response repeats: the id and, in an error,
+// the method or the unknown name or URI.
 const maxEcho = 8 << 10
 
 // parseMessage checks body and parses the envelopes of its messages. The SDK itself would accept trailing garbage and

@@ -19,7 +19,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// answered contains the parts of an answer that the tests check.
+// answered contains the parts of a response that the tests check.
 type answered struct {
 	Result struct {
 		Content  []struct{ Text string }
@@ -43,7 +43,7 @@ func TestBudget(t *testing.T) {
 }
 
 // answersAreBounded checks that no tool or resource of any toolset returns more than the budget, whatever the store
-// contains. No call may be refused because of the budget. An incomplete answer must say how to continue.
+// contains. No call may be refused because of the budget. An incomplete response must say how to continue.
 func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	mail := func(more ...any) map[string]any {
 		args := map[string]any{"project_key": crowded, "agent_name": "Bob"}
@@ -61,8 +61,8 @@ func (c *crowd) answersAreBounded(t *testing.T, budget int) {
 	for _, tt := range []struct {
 		toolset, tool string
 		args          map[string]any
-		goesOn        string // the key that says that the answer, or its first message, continues; "" if the answer is complete
-		whole         bool   // the complete answer fits within the larger budget
+		goesOn        string // the key that shows that the response, or its first message, continues; "" if the response is complete
+		whole         bool   // the complete response fits within the larger budget
 	}{
 		{"mail", "check_my_messages", mail("limit", 200), "next_cursor", true},
 		{"mail", "check_my_messages", mail("include_bodies", true, "limit", 200), "next_cursor", false},
@@ -131,9 +131,9 @@ func manyPaths() []string {
 	return all
 }
 
-// TestCutMailSaysWhere checks that a message that postal or agentmail truncates ends with a line that contains the
-// message's id and its file. Other messages must be returned unchanged. Both toolsets must mark the messages that they
-// return as read.
+// TestCutMailSaysWhere checks that if postal or agentmail truncates a message, the message ends with a line that
+// contains its id and its file. Other messages must be returned unchanged. Both toolsets must mark the messages that
+// they return as read.
 func TestCutMailSaysWhere(t *testing.T) {
 	t.Parallel()
 	c := &crowd{Store: storetest.Open(t, storetest.Config{NoWatcher: true})}
@@ -237,8 +237,8 @@ type textShape struct {
 	Text string `json:"text"`
 }
 
-// TestSizes checks that the computed size of an answer equals its size on the wire, apart from the framing. It uses
-// bare POSTs, because their answers are the largest.
+// TestSizes checks that the computed size of a response equals its size on the wire, apart from the framing. It uses
+// bare POSTs, because their responses are the largest.
 func TestSizes(t *testing.T) {
 	t.Parallel()
 	var text string
@@ -258,7 +258,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestTooLarge checks that a call is refused if its answer is too large and the tool does not shorten it. The refusal
+// TestTooLarge checks that a call is refused if its response is too large and the tool does not shorten it. The refusal
 // must say what to do.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
@@ -284,8 +284,8 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestAnswersWait checks that a large answer waits for memory until other answers have been written and have released
-// their memory. A call that is waiting for mail in the meantime must not use any of this memory.
+// TestAnswersWait checks that a large response waits for memory until other responses have been written and have
+// released their memory. A call that is waiting for mail meanwhile must not use any of this memory.
 func TestAnswersWait(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})
@@ -328,7 +328,7 @@ func TestAnswersWait(t *testing.T) {
 	}
 }
 
-// send sends a message and returns the answer. The parameter hello is the header that a bridge sends, or "" for no
+// send sends a message and returns the response. The parameter hello is the header that a bridge sends, or "" for no
 // header.
 func send(t *testing.T, client *http.Client, url, hello string, message []byte) []byte {
 	t.Helper()

@@ -21,7 +21,7 @@ const callerHeader = "Mailtree-Caller"
 func headerOf(c tool.Caller) string {
 	b, err := json.Marshal(c)
 	if err != nil {
-		panic(err) // impossible: c has only strings, numbers and booleans
+		panic(err) // cannot happen: c has only strings, numbers and booleans
 	}
 	return string(b)
 }
@@ -31,7 +31,7 @@ func withCaller(ctx context.Context, extra *mcp.RequestExtra) context.Context {
 	c := tool.Unknown()
 	if extra != nil && extra.Header.Get(callerHeader) != "" {
 		if err := json.Unmarshal([]byte(extra.Header.Get(callerHeader)), &c); err != nil {
-			panic(err) // impossible: endpoint encoded it
+			panic(err) // cannot happen: endpoint encoded it
 		}
 	}
 	return tool.WithCaller(ctx, c)
@@ -51,7 +51,7 @@ type inFlight struct {
 type openRequest struct {
 	done  context.Context // canceled when the request ends
 	place *place
-	wait  *progress // same as answer.wait
+	wait  *progress // the same as answer.wait
 }
 
 // enterRequest registers a request, so that its method calls are canceled when the request ends. The caller must call
@@ -64,7 +64,7 @@ func (u *inFlight) enterRequest(a *answer, p *place) (leave func()) {
 }
 
 // bind arranges for cancel to be called when the HTTP request that contains the method call ends. If the request has
-// already ended, bind calls cancel immediately. Calling stop cancels the arrangement.
+// already ended, bind calls cancel immediately. If stop is called first, cancel is not called.
 func (u *inFlight) bind(extra *mcp.RequestExtra, cancel func()) (stop func() bool) {
 	stop = func() bool { return true }
 	if extra == nil || extra.Header.Get(requestHeader) == "" {

@@ -14,7 +14,8 @@ import (
 )
 
 // TestClaimsNeverBothWin makes concurrent claim requests in both protocol eras, at /mcp and /mcp/, with and without
-// sessions. It checks that only one of two overlapping patterns is granted, and that the claim files match the answers.
+// sessions. It checks that only one of two overlapping patterns is granted, and that the claim files match the
+// responses.
 func TestClaimsNeverBothWin(t *testing.T) {
 	t.Parallel()
 	st := storetest.Open(t, storetest.Config{})

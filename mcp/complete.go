@@ -38,7 +38,7 @@ type Completion struct {
 	About string `json:"about,omitempty"`
 }
 
-// maxCompletions is the maximum number of words in one answer.
+// maxCompletions is the maximum number of words in one response.
 const maxCompletions = 50
 
 func (s *Server) complete(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (found Completions, err error) {
@@ -79,7 +79,7 @@ func claimedBy(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words
 	return words, err
 }
 
-// newestOf returns the short ids of the user's newest messages that begin with the typed text.
+// newestOf returns the short ids of the user's newest messages. It includes only ids that begin with the typed text.
 func newestOf(ctx context.Context, p *maildir.Project, ask *CompleteAsk) (words []Completion) {
 	q := index.InboxQuery{Agent: ask.Person, Limit: maxCompletions, Peek: true}
 	const markRead = false

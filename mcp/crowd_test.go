@@ -18,7 +18,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// crowd is a store that contains more of everything than fits in one answer.
+// crowd is a store that contains more of everything than fits in one response.
 type crowd struct {
 	*storetest.Store
 	ids  []string // ids of Bob's messages, in order of arrival
@@ -138,7 +138,7 @@ func (g *errgroup) wait() error {
 	return g.err
 }
 
-// serve starts a server for the store. The server limits its answers to budget bytes.
+// serve starts a server for the store. The server limits its responses to budget bytes.
 func (c *crowd) serve(t *testing.T, budget int) {
 	t.Helper()
 	s, url := serve(t, Config{Store: c.Store.Store, MaxAnswer: budget})
@@ -154,7 +154,7 @@ func (c *crowd) serve(t *testing.T, budget int) {
 	c.sock = overSocket(path)
 }
 
-// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, because the answers to
+// ask calls a method of a toolset. If the toolset is served over TCP, ask sends a bare POST, because the responses to
 // bare POSTs are the largest.
 func (c *crowd) ask(t *testing.T, toolset, agent, method string, params map[string]any) []byte {
 	t.Helper()

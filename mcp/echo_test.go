@@ -7,7 +7,7 @@ import (
 	"mailtree/fixtures/storetest"
 )
 
-// TestEcho checks that an answer does not repeat more of its request than maxEcho allows.
+// TestEcho checks that a response does not repeat more of its request than maxEcho allows.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	_, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{NoWatcher: true}).Store})

@@ -15,7 +15,7 @@ import (
 )
 
 // noSession is an id that no session has. If a request specifies the id of another caller's session, the server
-// replaces that id with noSession. The client then gets the same answer as for an unknown session.
+// replaces that id with noSession. The client then gets the same response as for an unknown session.
 const noSession = "none"
 
 // endpoint serves the URLs of a toolset. Only the version header determines the protocol era. Mcp-Method must not be
@@ -106,7 +106,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 	defer end()
 	a := newAnswer(w, r, m.id)
 	a.plain, a.numbers = shape, numbers
-	// The answer to a batch is one document, and some bare clients cannot read streams.
+	// The response to a batch is one document, and some bare clients cannot read streams.
 	if streams || (!c.bare || c.bridged) && m.batch == nil {
 		a.showProgress(s.cfg.Progress)
 	}
@@ -121,7 +121,7 @@ func (s *Server) post(d *route, w http.ResponseWriter, r *http.Request, era, ses
 // call is a request that post is handling.
 type call struct {
 	*message
-	era, session bool // whether the request is of the new era, and whether it belongs to a session; see the package comment
+	era, session bool // whether the request is of the new era, and whether it belongs to a session (see the package comment)
 	bridged      bool // the call arrived on the socket
 	bare         bool // an old-era call outside a session, except an initialize request over TCP
 }
@@ -160,9 +160,9 @@ func wantsStream(r *http.Request) bool {
 	return strings.Contains(accept, "text/event-stream") && !strings.Contains(accept, "application/") && !strings.Contains(accept, "*/*")
 }
 
-// knownRevision refuses revisions of MCP that are newer than the latest one that the server supports. The refusal lists
-// the supported revisions. The SDK itself refuses unknown older revisions. In a request of a newer revision, the SDK
-// would require fields that exist only in the new era.
+// knownRevision refuses a request whose revision of MCP is newer than the latest one that the server supports. The
+// refusal lists the supported revisions. The SDK itself refuses unknown older revisions. In a request of a newer
+// revision, the SDK would require fields that exist only in the new era.
 func knownRevision(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 	revision, known := r.Header.Get(protocol.VersionHeader), mcp.SupportedProtocolVersions()
 	if !protocol.IsStateless(revision) || slices.Contains(known, revision) {

@@ -44,7 +44,7 @@ func TestHeartbeat(t *testing.T) {
 }
 
 // TestPostalStream checks that a bare call to postal immediately gets an event stream if the client does not accept
-// anything else. The stream must contain comments while the call waits, and then the answer as an event.
+// anything else. The stream must contain comments while the call waits, and then the response as an event.
 func TestPostalStream(t *testing.T) {
 	t.Parallel()
 	store := storetest.Open(t, storetest.Config{NoWatcher: true})

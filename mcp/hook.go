@@ -14,7 +14,7 @@ import (
 type HookEvent struct {
 	Kind string `json:"kind"` // HookStart or another of the constants below
 	maildir.SessionEvent
-	Deaf  bool     `json:"deaf,omitempty"`  // the client does not show the answer to the model
+	Deaf  bool     `json:"deaf,omitempty"`  // the client does not show the response to the model
 	Paths []string `json:"paths,omitempty"` // absolute paths of the files that the tools have edited
 	Asks  string   `json:"asks,omitempty"`  // for HookAsk: what the client asks the user's permission for
 }
@@ -51,7 +51,7 @@ func (s *Server) hookEvent(ctx context.Context, _ *maildir.Project, e *HookEvent
 	return e.happened(ctx, s.cfg.Store)
 }
 
-// happened records the event in the store and returns the hook's answer. It returns any error from the store.
+// happened records the event in the store and returns the hook's response. It returns any error from the store.
 func (e *HookEvent) happened(ctx context.Context, store *maildir.Store) (a HookAnswer, err error) {
 	v := e.SessionEvent
 	if !v.Valid() || e.Dir == "" {
@@ -110,8 +110,8 @@ func (e *HookEvent) noteEdits(p *maildir.Project, agent string) {
 	}
 }
 
-// nobody returns the answer to an event in a session that has no agent. When the session starts, the answer explains
-// why the session's AGENT_NAME was refused.
+// nobody returns the response to an event in a session that has no agent. When the session starts, the response
+// explains why the session's AGENT_NAME was refused.
 func (e *HookEvent) nobody(err error) (a HookAnswer, _ error) {
 	unusable := errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrConflict)
 	if e.Kind != HookStart || e.Agent == "" || !unusable {

@@ -9,7 +9,7 @@ import (
 
 // The SDK decodes JSON-RPC numbers as float64 and converts ids to int64. It would therefore answer the id 2^53+1 with
 // 2^53, and 1.5 with 1. If the SDK would alter a number, the server passes a string to the SDK instead, and puts the
-// number back into the answer. This applies to ids, to the id in a cancellation, and to progress tokens.
+// number back into the response. This applies to ids, to the id in a cancellation, and to progress tokens.
 
 // numberMark is the prefix of the strings that replace numbers. Clients cannot know this prefix, so the server never
 // mistakes text from a client for such a string.
@@ -72,12 +72,12 @@ func (k *keptNumbers) replace(object []byte, id json.RawMessage, method string) 
 func plainObject(m map[string]json.RawMessage) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // impossible: all values come from a decoder
+		panic(err) // cannot happen: all values come from a decoder
 	}
 	return text
 }
 
-// restore replaces the strings in a part of an answer with the original numbers.
+// restore replaces the strings in a part of a response with the original numbers.
 func (k keptNumbers) restore(text []byte) []byte {
 	for _, number := range k {
 		text = bytes.ReplaceAll(text, strconv.AppendQuote(nil, numberMark+string(number)), number)

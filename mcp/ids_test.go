@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/protocol"
 )
 
-// TestIDs checks that an answer contains the request's id exactly as the client wrote it, for any number, in both eras
+// TestIDs checks that a response contains the request's id exactly as the client wrote it, for any number, in both eras
 // and in a batch.
 func TestIDs(t *testing.T) {
 	t.Parallel()

@@ -214,7 +214,7 @@ func TestBarePosts(t *testing.T) {
 	for _, tt := range []struct {
 		head, body string
 		status     int
-		want       string // strings that the answer must contain, separated by " … "
+		want       string // strings that the response must contain, separated by " … "
 	}{
 		{"", `{"method":"tools/list"}`, 200, `{"jsonrpc":"2.0","id":1,"result": … "name":"create_agent"`},
 		{"", " \n{ } ", 400, `"code":-32600`},

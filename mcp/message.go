@@ -13,9 +13,9 @@ type MessageAsk struct {
 	Agent string `json:"agent"` // the user's agent
 	ID    string `json:"id,omitempty"`
 
-	Verb    string `json:"verb,omitempty"`     // only for POST /mailtree/undo; see maildir.Undoing
-	ByAgent bool   `json:"by_agent,omitempty"` // only for POST /mailtree/undo and redo; see maildir.Undoing
-	Text    string `json:"text,omitempty"`     // only for POST /mailtree/amend; see maildir.Amendable
+	Verb    string `json:"verb,omitempty"`     // only for POST /mailtree/undo (see maildir.Undoing)
+	ByAgent bool   `json:"by_agent,omitempty"` // only for POST /mailtree/undo and redo (see maildir.Undoing)
+	Text    string `json:"text,omitempty"`     // only for POST /mailtree/amend (see maildir.Amendable)
 	Version string `json:"version,omitempty"`  // only for POST /mailtree/amend
 }
 

@@ -13,8 +13,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestNudge checks that the caller gets one line for each notified agent. Without watch, the answer must end after one
-// pass. With watch, it must last until the server stops.
+// TestNudge checks that the caller gets one line for each notified agent. Without watch, the response must end after
+// one pass. With watch, it must last until the server stops.
 func TestNudge(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.sock")

@@ -189,7 +189,7 @@ func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// lasting calls do, which writes an answer that may take a long time. The context passed to do is canceled when the
+// lasting calls do, which writes a response that may take a long time. The context passed to do is canceled when the
 // client disconnects or the server stops. The request is counted as a stream.
 func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, a *answer)) {
 	most := s.limitsOf(r)
@@ -206,7 +206,7 @@ func (s *Server) lasting(w http.ResponseWriter, r *http.Request, do func(ctx con
 	do(a.request.Context(), a)
 }
 
-// stopServer stops the server. The answer identifies the process that is about to end.
+// stopServer stops the server. The response identifies the process that is about to end.
 func (s *Server) stopServer(w http.ResponseWriter, r *http.Request) {
 	s.answerVerb(w, r, Stopping{os.Getpid()}, nil)
 	if s.cfg.Stop != nil {

@@ -22,7 +22,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// asked is a request on a socket, with its answer.
+// asked is a request on a socket, with its response.
 type asked struct {
 	Head, Body string // the request, in the form that request expects
 	Status     int
@@ -113,7 +113,7 @@ func serveSocket(t *testing.T, path string, open bool, cfg Config) *Server {
 	return s
 }
 
-// checkAnswers compares the actual answers with the expected ones.
+// checkAnswers compares the actual responses with the expected ones.
 func checkAnswers(t *testing.T, got, want []asked) {
 	t.Helper()
 	for i, w := range want {

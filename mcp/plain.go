@@ -8,8 +8,8 @@ import (
 )
 
 // A plain body is {"tool": …, "args": …} instead of a JSON-RPC message. Programs written for postal send such bodies.
-// The answer is the tool's result without an envelope. If the call is refused, the answer is the tool's {error, code,
-// near} with status 400, or with status 503 if retrying may help.
+// The response is the tool's result without an envelope. If the call is refused, the response is the tool's {error,
+// code, near} with status 400, or with status 503 if retrying may help.
 
 // translate converts a plain body to a tools/call message. If the body is not a plain body, translate returns false and
 // changes nothing.
@@ -30,7 +30,7 @@ func (m *message) translate() bool {
 	return true
 }
 
-// plainAnswer strips the envelope from a JSON-RPC answer to a tools/call.
+// plainAnswer strips the envelope from a JSON-RPC response to a tools/call.
 func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	var m struct {
 		Result struct {
@@ -42,7 +42,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 		} `json:"error"`
 	}
 	if err := json.Unmarshal(body, &m); err != nil {
-		panic(err) // impossible: the SDK encoded body
+		panic(err) // cannot happen: the SDK encoded body
 	}
 	switch {
 	case m.Error != nil: // the tool does not exist; invalid arguments are reported in a result
@@ -53,7 +53,7 @@ func plainAnswer(body []byte, shape envelopeless) (status int, answer []byte) {
 	}
 	var r tool.Refusal
 	if err := json.Unmarshal(m.Result.Structured, &r); err != nil {
-		panic(err) // impossible: package tool encoded the refusal
+		panic(err) // cannot happen: package tool encoded the refusal
 	}
 	switch r.Code {
 	case "unavailable":

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// Probes need no token, so their answers contain nothing about the store. See docs/howto/monitor.md.
+// Probes need no token, so their responses contain nothing about the store. See docs/howto/monitor.md.
 
 // livez answers GET /livez. A server that can answer at all is alive.
 func (s *Server) livez(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil) }

@@ -9,7 +9,7 @@ import (
 )
 
 // progress is the ResponseWriter of a call that may wait up to an hour for mail. Clients give up on a call if they
-// receive nothing for some time. To prevent that, begin turns the answer into an event stream: it sends the headers,
+// receive nothing for some time. To prevent that, begin turns the response into an event stream: it sends the headers,
 // and then notifications at regular intervals until end is called. A JSON document that is written after begin becomes
 // an event. A progress is safe for concurrent use. Spec: MCP 2025-06-18, progress.
 type progress struct {
@@ -36,7 +36,7 @@ func newProgress(w http.ResponseWriter, every time.Duration, gone func()) *progr
 // Unwrap returns the wrapped ResponseWriter to http.ResponseController.
 func (p *progress) Unwrap() http.ResponseWriter { return p.ResponseWriter }
 
-// begin turns the answer into an event stream, unless end has been called. Only the first call has an effect. The
+// begin turns the response into an event stream, unless end has been called. Only the first call has an effect. The
 // parameter token is the call's progress token. If it is nil, the client does not expect notifications and gets
 // comments instead.
 func (p *progress) begin(token any) {
@@ -113,7 +113,7 @@ func (p *progress) comment() bool {
 	return true
 }
 
-// isStream reports whether the answer is already an event stream.
+// isStream reports whether the response is already an event stream.
 func (p *progress) isStream() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -72,7 +72,7 @@ func namedBy(req mcp.Request) string {
 
 // lifetime cancels a method's context when its HTTP request ends, and a subscription's context when the server stops.
 // The protocol would allow a method in a session to continue after its connection breaks, so that the client can
-// reconnect and get the answer. This server's clients cannot reconnect, and a waiting call would pop mail that no
+// reconnect and get the response. This server's clients cannot reconnect, and a waiting call would pop mail that no
 // client reads.
 func (s *Server) lifetime(ctx context.Context, method string, extra *mcp.RequestExtra) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)

@@ -19,9 +19,9 @@ import (
 
 // Sessions survive a restart of the server, because most clients do not begin a new session when a request in the old
 // one gets a 404. The store keeps the messages with which a client began its session (package resume). If a request
-// names a session that the SDK no longer has, the server replays these messages on the client's behalf under the same
-// session id. The server does not know which resources have changed in the meantime, so the client's next stream begins
-// with one notification for each subscription.
+// belongs to a session that the SDK no longer has, the server replays these messages on the client's behalf under the
+// same session id. The server does not know which resources have changed since the restart, so the client's next stream
+// begins with one notification for each subscription.
 
 // sessionsDir is the folder in the store that contains the sessions.
 const sessionsDir = "sessions"
@@ -39,8 +39,8 @@ func (s *Server) keepIn() {
 // covers this owner.
 func (d *route) signedFor(c tool.Caller) string { return d.name + " " + ownerOf(c) }
 
-// nextID supplies the id of the next session. It is needed because the SDK does not say for which request it needs an
-// id.
+// nextID supplies the id of the next session. The type is needed because the SDK asks for an id without saying which
+// request the id is for.
 type nextID struct {
 	mu   sync.Mutex
 	give func() string // called with mu held; unlocks mu
@@ -159,7 +159,7 @@ func (s *Server) resume(d *route, r *http.Request, id string) bool {
 func forClient(ctx context.Context, header http.Header, text string) *http.Request {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(text))
 	if err != nil {
-		panic(err) // impossible: the method and the URL are valid
+		panic(err) // cannot happen: the method and the URL are valid
 	}
 	for _, k := range []string{protocol.VersionHeader, protocol.SessionHeader, callerHeader} {
 		if v := header.Get(k); v != "" {

@@ -280,7 +280,7 @@ func TestIdle(t *testing.T) {
 }
 
 // TestEndWhileWaiting checks that ending a session does not wait for a call in the session that is waiting for mail.
-// The answer to that call must give the reason.
+// The response to that call must give the reason.
 func TestEndWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{})

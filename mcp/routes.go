@@ -53,7 +53,7 @@ func (s *Server) recover(next http.Handler) http.Handler {
 			s.log.Error("mcp: panic", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 			writeError(w, http.StatusInternalServerError, nil, protocol.CodeInternal, tool.InternalText)
 		}()
-		// Clear the deadline that the previous request set; see answer.deadline.
+		// Clear the deadline that the previous request set (see answer.deadline).
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		next.ServeHTTP(w, r)
 	})
@@ -111,7 +111,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	s.cfg.Metrics.ServeHTTP(w, r)
 }
 
-// register answers clients that respond to a 401 by trying to register through OAuth. Two of these clients print the
+// register responds to clients that react to a 401 by trying to register through OAuth. Two of these clients print the
 // error_description.
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken

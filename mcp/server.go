@@ -10,9 +10,9 @@
 //
 // From the outside in, the handlers are wrapped by panic recovery, the request log, the Host and Origin checks, the
 // user check, the token check and the limits. The limits apply to the size of each body and of all bodies together, and
-// to the size of each answer and of all large answers together (answers.go). They also apply to the number of requests,
-// streams and sessions, and to the time that a client may take to send a body or read an answer. A batch counts as one
-// request, because the server handles its messages one after another (batch.go).
+// to the size of each response and of all large responses together (answers.go). They also apply to the number of
+// requests, streams and sessions, and to the time that a client may take to send a body or read a response. A batch
+// counts as one request, because the server handles its messages one after another (batch.go).
 //
 // One client's large uploads or waiting calls do not lock out other clients. The server counts a body as its bytes
 // arrive, regardless of its declared length, and counts its request once the body is complete. A quarter of the
@@ -52,7 +52,7 @@ type Config struct {
 	Store   *maildir.Store
 	Version string
 
-	Host  string   // address that the server is bound to; "" means 127.0.0.1. It determines the valid Host headers
+	Host  string   // address that the server is bound to, which determines the valid Host headers; "" means 127.0.0.1
 	Hosts []string // additional names that a Host header may contain, such as a reverse proxy's
 
 	Token        string // bearer token; "" if there is no token to check
@@ -70,8 +70,8 @@ type Config struct {
 	// text is used.
 	Explain func(error) string
 
-	// Page is the web page for users. It serves the paths in its Patterns, and other requests for which its
-	// Wants returns true. If it is nil, there is no web page.
+	// Page is the web page for users. It serves the paths in its Patterns, and other requests for which Wants returns
+	// true. If it is nil, there is no web page.
 	Page Page
 	// URL returns the server's TCP URL without a path. In a background server, calling URL makes the server start to
 	// listen on TCP. If URL is nil, the server does not listen on TCP.
@@ -82,8 +82,8 @@ type Config struct {
 
 	Stop  func() // stops the server; if nil, the server cannot be stopped over the socket
 	Yield func() // stops a background server when another server starts; if nil, this server keeps running
-	// Health returns the JSON of GET /health, and whether the server can do its work. If it cannot, the status on TCP
-	// is 503. If Health is nil, the answer is {"status":"ok"}.
+	// Health returns the JSON of GET /health, and whether the server can do its work. If the server cannot, the status
+	// on TCP is 503. If Health is nil, the response is {"status":"ok"}.
 	Health func(context.Context) (report any, able bool)
 	// Ready returns an error if the server cannot currently answer calls. Anyone who can connect can read the error. If
 	// Ready is nil, the server is ready until it stops.
@@ -96,9 +96,9 @@ type Config struct {
 	Log    *slog.Logger // if nil, log lines are discarded
 
 	MaxBody     int64 // maximum bytes of one request body; a larger body gets status 413
-	MaxBodies   int64 // maximum bytes of all bodies being received or handled; a body that exceeds it gets status 503
-	MaxAnswer   int   // maximum bytes of one answer; longer lists and texts are split
-	MaxAnswers  int64 // bytes of memory for all large answers; when none is left, calls wait and are eventually refused
+	MaxBodies   int64 // maximum bytes of all bodies being received or handled; a body over this limit gets status 503
+	MaxAnswer   int   // maximum bytes of one response; longer lists and texts are split
+	MaxAnswers  int64 // bytes of memory for all large responses; when none is left, calls wait and are eventually refused
 	MaxRequests int   // maximum number of requests being handled; further requests get status 503
 
 	// MaxStreams limits the number of open GET and subscriptions/listen streams, bridges, and calls that wait for mail.

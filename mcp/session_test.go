@@ -217,8 +217,8 @@ func TestStop(t *testing.T) {
 	await(t, func() bool { return s.streams.used.Load() == 0 })
 }
 
-// TestHalfClosed checks that a call ends if the client closes its sending side before it gets the answer. The client
-// must not get an empty answer with a success status.
+// TestHalfClosed checks that a call ends if the client closes its sending side before it gets the response. The client
+// must not get an empty response with a success status.
 func TestHalfClosed(t *testing.T) {
 	t.Parallel()
 	s, url := serve(t, Config{Store: storetest.Open(t, storetest.Config{}).Store})

@@ -18,8 +18,8 @@ import (
 
 // sessions keeps track of which sessions are in use. Most clients that crash do not end their sessions. Therefore, if
 // there are too many sessions, a new session ends the least recently used one. If the client of that session is still
-// alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. Only its owner
-// can use a session, even if another caller knows the session's id. The type is safe for concurrent use.
+// alive, it gets a 404 and begins a new session. Spec: MCP 2025-06-18, transports, session management. Only the owner
+// of a session can use it, even if another caller knows the session's id. The type is safe for concurrent use.
 type sessions struct {
 	mu       sync.Mutex
 	byID     map[string]*session
@@ -34,7 +34,7 @@ type session struct {
 	id    string
 	begun bool                              // the initialize request has been answered
 	owner string                            // the caller who began the session (see ownerOf); set before the client gets the id
-	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams; each value cancels its context
+	uses  map[int64]context.CancelCauseFunc // requests in progress and open streams, each with the function that cancels its context
 	last  int64                             // value of sessions.clock when a use of the session last ended
 	ended chan struct{}                     // non-nil while the session is being ended to make room; closed once it has ended
 
@@ -250,7 +250,7 @@ func (s *Server) startSession(d *route, w http.ResponseWriter, r *http.Request, 
 }
 
 // beginSession serves an initialize request and gives the new session the id. If there is no room for another session,
-// beginSession returns false and sends no answer.
+// beginSession returns false and sends no response.
 func (s *Server) beginSession(d *route, w http.ResponseWriter, r *http.Request, id string) bool {
 	makeRoom, ok := s.sessions.start(s.cfg.MaxSessions, s.living)
 	if !ok {

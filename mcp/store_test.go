@@ -119,7 +119,7 @@ func TestRun(t *testing.T) {
 	if err := <-ran; err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // as after a timeout
+	if body := <-polled; !strings.Contains(body, `"messages":[]`) { // the same response as after a timeout
 		t.Errorf("long poll: %s", body)
 	}
 	for range heard { // read until the stream ends

@@ -12,7 +12,7 @@ type SyncAsk struct {
 	Do string `json:"do"` // on, off, now or status
 }
 
-// sync turns a project's sync with other machines on or off, or runs one sync round. It returns the sync's state.
+// sync turns a project's sync with other machines on or off, or runs one sync round. It returns the state of the sync.
 func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (maildir.SyncState, error) {
 	switch ask.Do {
 	case "status":
@@ -54,7 +54,7 @@ type RaisedFormat struct {
 	Format  int    `json:"format"`
 }
 
-// raiseFormat raises a project's format: see peers.Sync.RaiseFormat.
+// raiseFormat raises a project's format. See peers.Sync.RaiseFormat.
 func (s *Server) raiseFormat(ctx context.Context, p *maildir.Project, _ *struct{}) (r RaisedFormat, err error) {
 	r.Project = p.Slug
 	r.Was, r.Format, err = p.Sync.RaiseFormat(ctx)

@@ -41,13 +41,13 @@ func agentPaths() []string { return []string{"/agents/{agent}/mcp", "/agents/{ag
 // toolset is implemented by each toolset package, as a *tool.Set or a type that wraps one.
 type toolset interface {
 	Server() *mcp.Server
-	Run(ctx context.Context) error // runs until ctx is done; see tool.Set.Run
+	Run(ctx context.Context) error // runs until ctx is done (see tool.Set.Run)
 }
 
 // envelopeless is a toolset that also accepts {"tool": …, "args": …} as a body, because programs written for the
-// toolset send such bodies. The toolset answers such a body without an envelope: see plain.go.
+// toolset send such bodies. The toolset responds to such a body without an envelope. See plain.go.
 type envelopeless interface {
-	// Plain converts the structured content of a tool's result to the JSON of the answer. The result must not be a
+	// Plain converts the structured content of a tool's result to the JSON of the response. The result must not be a
 	// refusal.
 	Plain(structured []byte) []byte
 }

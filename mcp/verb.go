@@ -18,9 +18,9 @@ import (
 // even if every byte is escaped.
 const maxVerb = 64 << 20
 
-// verb returns the handler for a POST /mailtree/…?project=… by the OS user who runs the server. The function do
-// gets the project and the decoded body, and returns the answer. If the request does not specify a project, the project
-// is nil.
+// verb returns the handler for a POST /mailtree/…?project=… by the OS user who runs the server. The function do gets
+// the project and the decoded body, and returns the response. If the request does not specify a project, the project is
+// nil.
 func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project, *Ask) (Answer, error)) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ask, err := readVerb[Ask](s, w, r)
@@ -32,9 +32,9 @@ func verb[Ask, Answer any](s *Server, do func(context.Context, *maildir.Project,
 	}))
 }
 
-// streamVerb is like verb, but its answer is a stream of lines. Each value that do passes to say is sent immediately as
-// a line of JSON. If do returns an error before the first line, streamVerb reports the error in the same way as verb.
-// After the first line, it sends the error as the last line, {"error": …}. It drops the error if the client has
+// streamVerb is like verb, but its response is a stream of lines. Each value that do passes to say is sent immediately
+// as a line of JSON. If do returns an error before the first line, streamVerb reports the error in the same way as
+// verb. After the first line, it sends the error as the last line, {"error": …}. It drops the error if the client has
 // disconnected or the server is stopping.
 func streamVerb[Ask any](s *Server, do func(ctx context.Context, p *maildir.Project, ask *Ask, say func(any) error) error) http.Handler {
 	return s.requireOwner(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func (s *Server) answerVerb(w http.ResponseWriter, r *http.Request, v any, err e
 	case err == nil:
 		text := tool.Encode(v)
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // lets the client detect the end of a flushed answer
+		w.Header().Set("Content-Length", strconv.Itoa(len(text))) // lets the client detect the end of a flushed response
 		_, _ = w.Write(text)
 	case r.Context().Err() == nil:
 		status, level := http.StatusConflict, slog.LevelWarn

@@ -1,5 +1,5 @@
-// Package notify runs the user's NOTIFY_COMMAND when something blocks the user: a permission prompt of a client, or
-// urgent or important mail that needs the user's acknowledgment. maildir.Waits decides what blocks the user.
+// Package notify runs the user's NOTIFY_COMMAND when something blocks the user. This is either a client's permission
+// prompt, or urgent or important mail that needs the user's acknowledgment. maildir.Waits decides what blocks the user.
 //
 // See docs/reference/page.md, "Notifications".
 package notify
@@ -56,7 +56,7 @@ type Notifier struct {
 	mark int64
 	told map[blocker]bool      // blockers that were reported, or must not be reported
 	seen map[blocker]time.Time // when each unreported blocker was first seen
-	mail bool                  // mail for the user has changed since the last check
+	mail bool                  // whether mail for the user has changed since the last check
 	now  func() time.Time      // replaced by tests
 }
 
@@ -117,7 +117,7 @@ func (n *Notifier) look(ctx context.Context) error {
 	}
 	n.mail = false
 	maps.DeleteFunc(n.seen, func(b blocker, _ time.Time) bool { _, ok := lines[b]; return !ok })
-	// A later prompt of the same client counts as a new one.
+	// A later prompt of the same client counts as a new prompt.
 	maps.DeleteFunc(n.told, func(b blocker, _ bool) bool { _, ok := lines[b]; return b.message == "" && !ok })
 	for _, b := range slices.SortedFunc(maps.Keys(lines), before) {
 		if n.told[b] {
@@ -197,8 +197,8 @@ func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 	return lines, nil
 }
 
-// notable reports whether a thread's message is worth a notification: the message is unread, its author is proven, and
-// the user is not working on another machine.
+// notable reports whether a thread's message is worth a notification. This is the case if the message is unread, its
+// author is proven, and the user is not working on another machine.
 func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool, error) {
 	p, err := n.cfg.Store.Project(ctx, t.Project)
 	if err != nil {

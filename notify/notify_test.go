@@ -75,7 +75,7 @@ func (d *desk) send(subject, importance string, ack bool) *maildir.Sent {
 	return sent
 }
 
-// look advances the clock by patience, and then checks the store.
+// look advances the clock by patience and then checks the store.
 func (d *desk) look() {
 	d.t.Helper()
 	d.clock = d.clock.Add(patience)

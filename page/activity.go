@@ -18,7 +18,7 @@ import (
 // operation is one line in the activity view.
 type operation struct {
 	At        time.Time
-	Who, What string // Who is "" if unknown
+	Who, What string // who did what; Who is "" if the agent is unknown
 	Link      string // URL of the message, or of its history if the message is gone; "" for claims and agents
 	Subject   string
 	To        fewNames // the recipients of a new message
@@ -31,7 +31,7 @@ type activityShown struct {
 	Agents []string // agents that the reader can choose from
 	Rows   []operation
 	Days   []dayShown // Rows by day
-	Read   time.Time  // the time of the oldest change that was read
+	Read   time.Time  // time of the oldest change read so far
 	Next   int64      // the "before" parameter of the next page; 0 at the end
 }
 
@@ -42,13 +42,13 @@ type dayShown struct {
 	Folds [][]operation
 }
 
-// act is a view combined with one of its operations.
+// act pairs the view with one of its operations.
 type act struct {
 	*view
 	Op operation
 }
 
-// Act combines the view with an operation.
+// Act pairs the view with an operation.
 func (v *view) Act(o operation) act { return act{v, o} }
 
 // days groups operations by day.
@@ -139,7 +139,7 @@ func (v *view) activeAgents(also string) (names []string, err error) {
 	return names, err
 }
 
-// activityReading converts changes to rows of the activity view.
+// activityReading reads changes and converts them to rows of the activity view.
 type activityReading struct {
 	*view
 	shown  activityShown
@@ -154,7 +154,7 @@ type activityReading struct {
 // index.Changed or index.Removed.
 type deed struct{ id, op string }
 
-// deedsRead is the number of newest operations that are read to find out who undid, restored or changed a message.
+// deedsRead is the number of recent operations to read when looking for who undid, restored or changed a message.
 const deedsRead = 300
 
 // readDeeds fills a.deeds with the newest operations in the history.
@@ -193,8 +193,8 @@ func opOf(verb string) string {
 }
 
 // deedOf finds the operation that caused a change to a message's file, removes it from a.deeds and returns it. It
-// returns nil if the operation is unknown. It chooses the operation nearest in time, because the time of an operation
-// is that of its commit, which is made later than the change. Among operations in the same commit, it chooses the
+// returns nil if the operation is unknown. The time of an operation is the time of its commit, which is made after the
+// change. Therefore deedOf chooses the operation nearest in time. Among operations in the same commit, it chooses the
 // newest, because changes are read newest first.
 func (a *activityReading) deedOf(c *index.Change) *history.Entry {
 	key := deed{c.ID, c.Op}
@@ -244,13 +244,13 @@ func (a *activityReading) read() error {
 }
 
 // operationOf returns the operation that caused a change. It returns nil if no operation caused the change, or if the
-// operation was performed by an agent other than the chosen one.
+// view shows the activity of a different agent.
 func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	what := told[c.Kind][c.Op]
 	if c.Kind == format.KindCanonical {
 		e := a.deedOf(c)
 		if e != nil && !a.Signed && e.Who != c.Agent {
-			e = nil // agents other than the sender may be bcc recipients (Invariant I7)
+			e = nil // hide other agents, who may be bcc recipients (Invariant I7)
 		}
 		switch {
 		case e != nil && c.Op == index.Added && e.Verb != strings.TrimPrefix(strings.TrimPrefix(e.Verb, history.UndoPrefix), history.RedoPrefix):
@@ -283,8 +283,8 @@ func (a *activityReading) operationOf(c *index.Change) (*operation, error) {
 	return d, nil
 }
 
-// recipientsOf returns a message's recipients. If a message has only bcc recipients, recipientsOf returns them only
-// if the user is the author.
+// recipientsOf returns a message's recipients. If a message has only bcc recipients, recipientsOf returns them only to
+// the author.
 func (v *view) recipientsOf(m *index.MessageRow) []string {
 	all := slices.Concat(m.To, m.CC)
 	if len(all) > 0 || !v.Signed || m.From != v.Me {
@@ -297,8 +297,8 @@ func (v *view) recipientsOf(m *index.MessageRow) []string {
 	return own.Messages[0].BCC
 }
 
-// tellMessage fills in the message that the operation d affected. open reports whether everyone may know that the agent
-// is involved (Invariant I7).
+// tellMessage fills in the message that the operation d affected. open reports whether everyone may see that the agent
+// was involved (Invariant I7).
 func (v *view) tellMessage(d *operation, c *index.Change) (open bool, err error) {
 	m, err := v.p.MessageHead(v.ctx(), c.ID)
 	if errors.Is(err, maildir.ErrNotFound) {

@@ -17,11 +17,11 @@ type agentShown struct {
 	maildir.AgentInfo
 	State      string    // what the agent is doing, in one word
 	Stuck      string    // why the agent needs help; "" if it does not
-	Oldest     time.Time // when its oldest unread mail arrived; zero if it has no unread mail
+	Oldest     time.Time // arrival time of its oldest unread mail; zero if it has none
 	Wakes      bool      // whether a nudge can reach the agent
 	Reaches    []maildir.WakeStatus
 	Hold       *format.Hold
-	Edit       *editing.Edit // its newest edit of a file; nil if none is known
+	Edit       *editing.Edit // its newest edit of a file; nil if none is recorded
 	On         string        // the machine that the agent belongs to; "" if it is this machine
 	Unwakeable string        // why mail cannot wake the agent; "" if it can
 }
@@ -74,13 +74,13 @@ func (v *view) CanNudge(agent string) (bool, error) {
 	return slices.ContainsFunc(sleepers, func(s maildir.IdleSeat) bool { return s.Way() != "" }), err
 }
 
-// toAgent is a view combined with the agent that one of its forms is about.
+// toAgent pairs the view with the agent that a form acts on.
 type toAgent struct {
 	*view
 	Agent string
 }
 
-// To combines the view with the agent that a form is about.
+// To pairs the view with the agent that a form acts on.
 func (v *view) To(agent string) toAgent { return toAgent{v, agent} }
 
 // nudge wakes an agent now and reports the result.
@@ -106,7 +106,7 @@ func (h *Page) nudge(v *view) (to string, err error) {
 	return v.saidAt(v.at("agents"), text) + "#" + agent, err
 }
 
-// whyNobody explains why none of an agent's sessions was woken for its mail.
+// whyNobody explains why none of an agent's sessions was woken to read its mail.
 func (v *view) whyNobody(agent string) (string, error) {
 	mail, err := v.p.Box(agent, v.origin()).Counts(v.ctx())
 	waits := slices.ContainsFunc(v.p.Sessions.WakeStatuses()[agent], func(r maildir.WakeStatus) bool { return r.Waits })
@@ -119,7 +119,7 @@ func (v *view) whyNobody(agent string) (string, error) {
 	return "none of its sessions can be woken", err
 }
 
-// errNotPerson means that the user is signed in as an agent that is not a person.
+// errNotPerson means that the browser is signed in as an agent that is not a person.
 var errNotPerson = errors.New("only users may hold an agent or end a hold")
 
 // holdAgent puts an agent on hold, so that it stops changing files.
@@ -151,7 +151,7 @@ func (v *view) changeHold(did string, do func(agent string) (*maildir.Held, erro
 	return v.saying(v.at("agents"), did, changed.ID, nil) + "#" + agent, nil
 }
 
-// hows contains the words for the outcomes defined in package seat.
+// hows maps the outcomes defined in package seat to phrases.
 var hows = map[string]string{
 	seat.Queued: ": the notice is in its client's queue",
 	seat.Typed:  ": the notice was typed into its window",

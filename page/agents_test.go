@@ -51,9 +51,9 @@ func TestAgents(t *testing.T) {
 	contains(t, b.words(s.base+"/agents", `<li id="AmberFox">`, "</li>"), "has had unread mail for", "gemini, ended")
 }
 
-// TestRail checks that the rail shows the agents that ask for permission first, then the most recently active agents,
-// at most twelve in total. An agent that reports no state must be shown as active or quiet, or with its newest claim.
-// The Now view must show the same states, even for agents whose claims the rail shows.
+// TestRail checks that the rail shows agents that are asking for permission first, then the most recently active
+// agents, at most twelve in total. An agent that reports no state must be shown as active or quiet, or with its newest
+// claim. The Now view must show the same states, even for agents whose claims the rail shows.
 func TestRail(t *testing.T) {
 	c := &clock{now: time.Now()}
 	s := bare(t, page.Config{Now: c.time})

@@ -19,8 +19,8 @@ import (
 )
 
 // TestAllProjects checks that one list shows the items that are waiting for the user in all projects, and that the list
-// stays next to an open thread. An answer must lead to the next thread, even if that thread is in another project. The
-// user must be able to undo the answer from there.
+// stays next to an open thread. After an answer, the page must show the next thread, even if it is in another project.
+// The user must be able to undo the answer from that thread.
 func TestAllProjects(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()
@@ -128,9 +128,9 @@ func (s *site) second() *maildir.Project {
 	return front
 }
 
-// TestAllDone checks that rows from several projects can be marked as done together, and that one click undoes the
-// action. A thread that asks for an answer must not change. Each kind of diagnostic must have one line for all
-// projects, and one click must dismiss all diagnostics.
+// TestAllDone checks that the user can mark rows from several projects as done together, and undo that with one click.
+// A thread that asks for an answer must not change. Each kind of diagnostic must have one line for all projects, and
+// one click must dismiss all diagnostics.
 func TestAllDone(t *testing.T) {
 	s := open(t, page.Config{})
 	front := s.second()

@@ -27,8 +27,8 @@ const (
 	mostHTML = 4 << 20   // for the HTML of all bodies; any further bodies are shown as plain text
 )
 
-// reserve reserves part of the memory for responses. If not enough memory becomes free within holdPatience, it responds
-// with status 503 and returns false. The caller must call giveBack(0) at the end.
+// reserve reserves part of the memory that all responses share. If not enough memory becomes free within holdPatience,
+// it responds with status 503 and returns false. The caller must call giveBack(0) at the end.
 func (v *view) reserve(bytes int64) bool {
 	ctx, cancel := context.WithTimeout(v.ctx(), holdPatience)
 	defer cancel()

@@ -67,7 +67,7 @@ func recent(b *testing.B, s *maildir.Store) {
 	}
 }
 
-// after returns a clock that starts after the last message. If that time is in the past, it returns the real clock.
+// after returns a clock that starts after the last message, or the real clock if that time is in the past.
 func after(mail bulk.Mail) func() time.Time {
 	last, _ := mail.Message(mail.Messages)
 	ahead := max(time.Until(last.Created), 0)

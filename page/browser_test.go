@@ -158,8 +158,8 @@ func TestBrowserLive(t *testing.T) {
 	b.must("ask for it", chromedp.Click(`#stale button`), said("article", "A third"))
 }
 
-// TestBrowserOwnNews checks that the bar does not offer a message that the open thread already shows. The list cannot
-// change, because text in it is selected.
+// TestBrowserOwnNews checks that the bar does not offer a message that the open thread already shows. The list does not
+// change during the test, because the user has selected text in it.
 func TestBrowserOwnNews(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
@@ -216,7 +216,7 @@ func TestBrowserTimes(t *testing.T) {
 }
 
 // TestBrowserTabs checks that ten tabs in one browser work, even though the browser allows only six connections to a
-// host. A tab that comes to the front again must show new mail.
+// host. A tab that returns to the foreground must show new mail.
 func TestBrowserTabs(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.tab()
@@ -236,7 +236,7 @@ func TestBrowserTabs(t *testing.T) {
 	b.must("come back", chromedp.Evaluate(hide("visible"), nil), said("a", "First"))
 }
 
-// hide makes a tab believe that it is hidden or visible. Without a screen, all tabs are visible.
+// hide makes a tab believe that it is hidden or visible. In a browser without a screen, all tabs are visible.
 func hide(state string) string {
 	return fmt.Sprintf(`Object.defineProperty(document, "hidden", {value: %t, configurable: true});
 		document.dispatchEvent(new Event("visibilitychange")); 0`, state == "hidden")
@@ -346,8 +346,8 @@ func TestBrowserKeys(t *testing.T) {
 }
 
 // TestBrowserDesk checks that a user can do a day's work with only the keyboard. The focus must stay in place when mail
-// arrives and after Back, and opening a message must mark it as read. A reply must go to everyone and then show the
-// next thread. Undo must restore the text, and one action must apply to all selected threads.
+// arrives and when the user goes back, and opening a message must mark it as read. A reply must go to everyone, and the
+// page must then show the next thread. Undo must restore the text, and one action must apply to all selected threads.
 func TestBrowserDesk(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
@@ -424,8 +424,9 @@ func (s *site) unread() int {
 	return page.Unread
 }
 
-// TestBrowserCompose checks that every recipient's name is completed, not only the first, that files are sent with a
-// message, and that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must restore its form.
+// TestBrowserCompose checks that the form completes every recipient's name, not only the first. It also checks that
+// files are sent with a message, and that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must
+// restore its form.
 func TestBrowserCompose(t *testing.T) {
 	s := open(t, page.Config{})
 	file := filepath.Join(t.TempDir(), "plan.txt")

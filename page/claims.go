@@ -24,14 +24,14 @@ type filesShown struct {
 // filesMost is the maximum number of files that one view shows.
 const filesMost = 1000
 
-// heldShown is a view combined with one claim on one of its files.
+// heldShown pairs the view with one claim on a file.
 type heldShown struct {
 	*view
 	File  *working.File
 	Claim working.Claim
 }
 
-// Held combines the view with a claim on a file.
+// Held pairs the view with a claim on a file.
 func (v *view) Held(f *working.File, c working.Claim) heldShown { return heldShown{v, f, c} }
 
 // endedShown is a claim that has ended.
@@ -80,7 +80,7 @@ func (h *Page) claimList(v *view) error {
 	return v.show("claims", shown)
 }
 
-// ended returns an ended claim with the time at which it ended.
+// ended returns a claim that has ended, along with the time at which it ended.
 func (v *view) ended(c *claim.Row) endedShown {
 	at := c.Expires
 	if c.Released && !c.ReleasedAt.IsZero() {

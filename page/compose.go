@@ -29,16 +29,16 @@ type draftShown struct {
 	Body       string
 	Importance string
 	Ack        bool
-	Lost       bool       // the draft had files, which must be attached again
+	Lost       bool       // the draft's files were lost and must be attached again
 	Kept       []keptFile // files of a refused form, which are attached again unless the user removes them
 	Faulty     string     // the field that caused the refusal; "" if none
 	BCC        string     // bcc recipients of an undone message; the form cannot send to them again
 	Refused    string     // the reason for the server's refusal; "" before the first attempt
 	Agents     []index.AgentRow
-	Elsewhere  []string // addresses of the agents of other projects
+	Elsewhere  []string // addresses of agents in other projects
 
 	Asks   bool   // the thread asks the user for an answer or an acknowledgment
-	YesNo  bool   // Yes and No can answer ReplyTo
+	YesNo  bool   // the Yes and No buttons can answer ReplyTo
 	Shown  string // maildir.TextSum of ReplyTo, if YesNo is set
 	Unread string // ids of unread messages, joined with commas; "" if the thread asks the user for something
 	Unsent bool   // the user marked the thread as done, but the answer was not sent
@@ -133,7 +133,7 @@ func (v *view) showDraft(status int, d *draftShown) (err error) {
 
 // undoneDraft is the content of a message whose author undid the send.
 type undoneDraft struct {
-	who, id, reply string // reply is the id of the message that it answered; "" if none
+	who, id, reply string // reply is the id of the message being answered; "" if none
 	to, cc, bcc    string
 	subject, body  string
 	importance     string
@@ -464,8 +464,8 @@ func (v *view) later(id string) error {
 	return err
 }
 
-// undo undoes the user's last operation on each of the messages in the request. If that operation was sending the
-// message, the browser then shows a form with the message's content.
+// undo undoes the user's last operation on each of the messages in the request. If that operation sent the message, the
+// browser then shows a form with the message's content.
 func (h *Page) undo(v *view) (to string, err error) {
 	each, err := v.byProject(names(v.r.PathValue("id")))
 	if err != nil {
@@ -493,8 +493,8 @@ func (h *Page) undo(v *view) (to string, err error) {
 }
 
 // undoOne undoes the user's last operation on a message, and replaces id with the full id. It returns the recipients
-// that had read the message or received it at another domain, and the URL of a view that shows the result, or "" if
-// there is none.
+// that had already read the message or received it at another domain. It also returns the URL of a view that shows the
+// result, or "" if there is none.
 func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 	if *id, err = v.p.FullID(v.ctx(), *id); err != nil {
 		return nil, "", err
@@ -517,7 +517,7 @@ func (v *view) undoOne(id *string) (readers []string, to string, err error) {
 			to = v.linkTo(back)
 		}
 	case "send", "reply":
-		if m == nil { // the message's file has reappeared in the meantime
+		if m == nil { // the message's file has reappeared since then
 			break
 		}
 		v.keepUndone(m, bcc)

@@ -49,7 +49,7 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 	return all, err
 }
 
-// states contains the words for the states that agents report.
+// states maps the states that agents report to the words that the page shows.
 var states = map[string]string{format.Ready: "ready", format.Work: "working", format.Offline: "offline"}
 
 // States that the agents do not report themselves.
@@ -90,8 +90,8 @@ type nowShown struct {
 // nowMost is the maximum number of agents shown in the rail.
 const nowMost = 12
 
-// now returns the most recently active agents, except the user, along with the files that they are editing or
-// claiming. Agents that ask for permission come first.
+// now returns the most recently active agents, except the user, along with the files that they are editing or claiming.
+// Agents that are asking for permission come first.
 func (v *view) now(c *crowd) (all []nowShown) {
 	var first, others []*maildir.AgentInfo
 	for i := range c.agents {
@@ -107,7 +107,7 @@ func (v *view) now(c *crowd) (all []nowShown) {
 	for _, a := range agents[:min(len(agents), nowMost)] {
 		n := nowShown{Name: a.Name, State: v.stateOf(a, c)}
 		if last := len(a.Claims) - 1; last >= 0 && !slices.Contains([]string{asking, held, asleep, states[format.Offline]}, n.State) {
-			n.Doing, n.File = "claims", a.Claims[last].Pattern // the newest
+			n.Doing, n.File = "claims", a.Claims[last].Pattern // the newest claim
 		}
 		for _, e := range slices.Backward(edits) { // from the oldest to the newest, so the newest wins
 			if e.Agent == n.Name && n.State != asking && n.State != held {

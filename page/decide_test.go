@@ -53,8 +53,8 @@ func (s *site) foreignAsk(more string) string {
 	return "hand"
 }
 
-// TestBlocked checks that the browser notifies the user about urgent mail only if its author is proven, and names the
-// project.
+// TestBlocked checks that the browser notifies the user about urgent mail only if its author is proven. The
+// notification must name the project.
 func TestBlocked(t *testing.T) {
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stop?", Body: "b", Importance: "urgent", AckRequired: true})
@@ -67,7 +67,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// TestLooked checks that the page reports the thread that it shows, so that the user is not notified about it.
+// TestLooked checks that the page reports which thread it shows, so that the user gets no notification about that
+// thread.
 func TestLooked(t *testing.T) {
 	var looked []string
 	s := open(t, page.Config{Looked: func(project, thread string) { looked = append(looked, project+" "+thread) }})
@@ -80,10 +81,10 @@ func TestLooked(t *testing.T) {
 	}
 }
 
-// TestDecide checks that Yes and No answer only the sender of the question, with the text in the form, and that the
-// user can undo the answer. Yes and No must be offered only for verified mail that asks a question, and must refuse
-// files rather than drop them. The same rule applies to Later, which must hide the thread unless the form contains an
-// answer.
+// TestDecide checks that Yes and No answer only the sender of the question, and that the answer includes the text in
+// the form. The user must be able to undo the answer. The page must offer Yes and No only for verified mail that asks a
+// question. They must refuse files rather than drop them. The page must offer Later under the same conditions. Later
+// must hide the thread unless the form contains an answer.
 func TestDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	b := s.person()
@@ -186,7 +187,8 @@ func (s *site) newest(thread string) string {
 	return rows[len(rows)-1].ID
 }
 
-// manual replaces the browser's timer that sends an answer after five seconds. Instead, the script due() sends it.
+// manual replaces the browser's timer, which sends an answer after five seconds. The test calls the script due() to
+// send it.
 func (b *tab) manual() {
 	b.Helper()
 	b.inject(`(real => {
@@ -194,7 +196,7 @@ func (b *tab) manual() {
 	})(setTimeout)`)
 }
 
-// inject makes every view run a script before its own.
+// inject makes every view run a script before the view's own script.
 func (b *tab) inject(script string) {
 	b.Helper()
 	b.must("inject a script", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -205,8 +207,8 @@ func (b *tab) inject(script string) {
 
 // TestBrowserDecide checks the keys y, n and h. After an answer, the next thread must be shown. The answer must be sent
 // after five seconds, when the next thread is answered, or when the user leaves the page. Before the answer is sent, z
-// must cancel it. The keys must have no effect if they are repeated because they are held down, if the thread has just
-// appeared, or if the message is not entirely on the screen.
+// must cancel it. A key must have no effect if the thread has just appeared, or if the message is not entirely on the
+// screen. The automatic repeats of a key that is held down must have no effect either.
 func TestBrowserDecide(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

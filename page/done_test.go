@@ -102,7 +102,7 @@ func TestOtherProject(t *testing.T) {
 	contains(t, b.press(s.base+"/message/"+id+"/history", s.base+"/message/"+id+"/undo"), "Xia@"+front.Slug+"</bdi> had read it and has been notified.")
 }
 
-// TestUndoRelease checks that users can undo the release of their own claims, and that this does not undo any later
+// TestUndoRelease checks that users can undo the release of their own claims, and that doing so does not undo any later
 // operation.
 func TestUndoRelease(t *testing.T) {
 	s := open(t, page.Config{})
@@ -136,7 +136,7 @@ func TestHistoryUndo(t *testing.T) {
 	contains(t, b.see(message+"/history"), "via page", "undid: sent it")
 }
 
-// TestHistoryOpen checks that the history does not show bcc recipients without a session.
+// TestHistoryOpen checks that without a session, the history does not show bcc recipients.
 func TestHistoryOpen(t *testing.T) {
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
@@ -357,8 +357,8 @@ func TestActivityMarks(t *testing.T) {
 	}
 }
 
-// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and does not show twice
-// that a message was written.
+// TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it shows only
+// once that a message was written.
 func TestActivityDeeds(t *testing.T) {
 	s := open(t, page.Config{})
 	pat := s.p.Box("pat", format.Origin{})
@@ -409,7 +409,7 @@ func TestActivityFold(t *testing.T) {
 	contains(t, s.browser().words(s.base+"/activity", `<details class="fold"`, "</summary>"), "Ann wrote 3 times")
 }
 
-// TestActivityByHand checks that if a user deletes a message's files in the tree, the activity names the user from
+// TestActivityByHand checks that if a user deletes a message's files in the tree, the activity shows the user name from
 // Git's configuration.
 func TestActivityByHand(t *testing.T) {
 	s := open(t, page.Config{})
@@ -456,8 +456,9 @@ func TestActivityNotice(t *testing.T) {
 	}
 }
 
-// TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. The agent
-// that deleted the message must be shown only with a session, because it may have received a blind copy.
+// TestActivityGone checks that the activity shows that a deleted message is gone, and links to its history. Without a
+// session, the activity must not show which agent deleted the message, because that agent may have received a blind
+// copy.
 func TestActivityGone(t *testing.T) {
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})

@@ -127,8 +127,8 @@ func means(destination string, a *format.Attachment) bool {
 	return a.Name != "" && media.NamesPicture(name) && stem(name) == stem(a.Name)
 }
 
-// thumbnail returns the URL of an attached image if it must be shown below the message because the HTML of the
-// message's body does not show it. For any other attachment, it returns "".
+// thumbnail returns the URL of an attached image if the HTML of the message's body does not show the image. The page
+// shows such an image below the message. For any other attachment, thumbnail returns "".
 func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) string {
 	at := fileAt(&m, &a)
 	if !isPicture(a) || strings.Contains(string(body), `src="`+at) {
@@ -137,7 +137,7 @@ func thumbnail(body template.HTML, m index.MessageRow, a format.Attachment) stri
 	return at
 }
 
-// inWords returns a number of bytes as text, such as "99 KB".
+// inWords formats a number of bytes as text, such as "99 KB".
 func inWords(n int64) string {
 	switch {
 	case n < 1000:

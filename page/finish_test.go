@@ -102,7 +102,7 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-// hold replaces the browser's clock with localStorage.clock, in milliseconds, which the test sets.
+// hold replaces the browser's clock with one that the test sets: localStorage.clock, in milliseconds.
 func (b *tab) hold() {
 	b.Helper()
 	b.must("hold the clock", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -122,8 +122,8 @@ const focused = `document.activeElement.querySelector(".what")?.textContent || "
 
 // TestBrowserDone checks the e key. In the list, the focus must move to the row that takes the place of the finished
 // row. In the list and in a thread, the key must not affect a message that has just appeared, a question, or a thread
-// with an unsent answer. The key must have no effect if it is repeated because it is held down, and j must stop at the
-// end of the list.
+// with an unsent answer. The automatic repeats of the key while it is held down must have no effect, and j must stop at
+// the end of the list.
 func TestBrowserDone(t *testing.T) {
 	s := open(t, page.Config{})
 	ids := map[string]string{}

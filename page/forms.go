@@ -79,9 +79,9 @@ func (f *forms) handleOnce(ctx context.Context, form formSum, do func() (string,
 	return first.to, first.err
 }
 
-// maxForm is the maximum size in bytes of a form without its files. Even the largest message fits in it when escaped.
-// maxUpload is the maximum size of the form's files. Up to inMemory bytes are kept in memory, and the rest in
-// temporary files.
+// maxForm is the maximum size in bytes of a form without its files. Even the largest message fits in such a form after
+// it is escaped. maxUpload is the maximum size of the form's files. Up to inMemory bytes are kept in memory, and the
+// rest in temporary files.
 const (
 	maxForm   = 12 << 20
 	maxUpload = attachment.MaxTotal
@@ -186,7 +186,7 @@ type outcome struct {
 }
 
 // didWhat, didID and didIn are the URL parameters that describe an action: its kind, the ids of its messages (joined
-// with commas), and its project. If didIn is empty, each message id is preceded by its project: see byProject. The
+// with commas), and its project. If didIn is empty, each message id is preceded by its project (see byProject). The
 // variable dones contains all parameters that describe an outcome.
 const (
 	didWhat = "did"
@@ -224,12 +224,12 @@ func (v *view) Done() *outcome {
 	}
 	in, err := v.inside(v.asked(didIn))
 	if err != nil {
-		return nil // the project was removed in the meantime
+		return nil // the project has since been removed
 	}
 	return in.done(what, of)
 }
 
-// done returns the outcome of an operation on messages of the view's project or, if the view has none, of several
+// done returns the outcome of an operation on messages. If the view has no project, the messages may be in several
 // projects.
 func (v *view) done(what, of string) *outcome {
 	d := &outcome{Text: didWords[what]}
@@ -282,8 +282,8 @@ func (v *view) subjectOf(id string) string {
 	return ""
 }
 
-// tellSent adds to d the recipients of a sent message, and whether sending it acknowledged the message that it
-// answers.
+// tellSent adds the recipients of a sent message to d. It also adds whether sending the message acknowledged the
+// message that it answers.
 func (v *view) tellSent(d *outcome, id string) {
 	m, err := v.p.MessageHead(v.ctx(), id)
 	if err != nil || !v.Signed || m.From != v.Me {

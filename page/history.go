@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/history"
 )
 
-// historyMost is the number of newest entries that a history shows. patchMost is the maximum number of bytes of
-// changes that it shows line by line.
+// historyMost is the maximum number of entries that a history shows. The newest entries are shown. patchMost is the
+// maximum number of bytes of changes that a history shows line by line.
 const (
 	historyMost = 100
 	patchMost   = 100_000
@@ -90,9 +90,10 @@ func (h *Page) history(v *view) error {
 	return v.show("history", shown)
 }
 
-// showFile shows a changed file and, if there is room, its changed lines. It does not show the lines of a mark, which
-// its path and time fully describe, or of a new copy, which equals the canonical file. Without a session, it never
-// shows lines of copies, because a sender's copy contains the bcc recipients.
+// showFile shows a changed file and, if there is room, its changed lines. It does not show the lines of a mark, because
+// the mark's path and time describe it fully. It does not show the lines of a new copy either, because the copy equals
+// the canonical file. Without a session, it never shows lines of copies, because a sender's copy contains the bcc
+// recipients.
 func (v *view) showFile(f *history.FileChange, room *int) (fileShown, error) {
 	shown := fileShown{Path: f.Path, Change: f.Op}
 	switch at := format.Locate(f.Path).Kind; {

@@ -15,8 +15,8 @@ import (
 )
 
 // TestBrowserHits checks that the list of hits stays next to an opened hit, and that j and k open the next and the
-// previous hit. If a query is refused, the reason must appear below the search field, rather than the message that
-// the server is not responding.
+// previous hit. If the server refuses a query, the reason must appear below the search field. The page must not say
+// that the server is not responding.
 func TestBrowserHits(t *testing.T) {
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Zebra one", "Horse", "Zebra two", "Zebra three"} {

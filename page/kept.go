@@ -23,7 +23,7 @@ type keptFile struct {
 // Bytes returns the size of the file.
 func (f keptFile) Bytes() int64 { return int64(len(f.data)) }
 
-// keptFiles returns the files that the form refers to and that the server kept after an earlier refusal.
+// keptFiles returns the files that the form refers to and that the server has kept since an earlier refusal.
 func (v *view) keptFiles() (all []keptFile) {
 	h := v.page
 	h.mu.Lock()
@@ -36,8 +36,8 @@ func (v *view) keptFiles() (all []keptFile) {
 	return all
 }
 
-// keeping wraps do, which handles a form. If do fails, the returned function keeps the form's files, because they are
-// deleted once the form has been handled.
+// keeping wraps do, which handles a form. If do fails, the returned function keeps the form's files. Otherwise they
+// would be lost, because a form's files are deleted once the form has been handled.
 func keeping(do func(*view) (to string, err error)) func(*view) (string, error) {
 	return func(v *view) (string, error) {
 		to, err := do(v)

@@ -16,8 +16,8 @@ import (
 	"mailtree/page"
 )
 
-// lose holds back all forms that the script sends while localStorage.slow is set, until letGo() is run. If the user
-// leaves the view before that, the form is lost.
+// lose holds back all forms that the script sends while localStorage.slow is set, until letGo() is called. If the user
+// leaves the view before then, the form is lost.
 func (b *tab) lose() {
 	b.Helper()
 	b.inject(`(real => {
@@ -138,8 +138,8 @@ func TestBrowserUndoNothing(t *testing.T) {
 	}
 }
 
-// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view in the
-// meantime. It must not change recipients that the user has selected manually.
+// TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view before
+// pressing r. The r key must not change recipients that the user has selected manually.
 func TestBrowserReplyAll(t *testing.T) {
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "Plan", Body: "p"}).ID

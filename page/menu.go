@@ -27,7 +27,7 @@ func (n nowShown) Short() string {
 	return file
 }
 
-// Waiting returns the number of prompts, and of threads that need something from the user or are new to the user.
+// Waiting returns the number of prompts, plus the number of threads that are new or need something from the user.
 func (m *menu) Waiting() int {
 	if m.Waits == nil {
 		return 0
@@ -104,7 +104,7 @@ func (h *Page) more(v *view) error {
 	return v.show("more", len(claims))
 }
 
-// mailbox identifies a user's mail in a project, either as the signed-in user sees it or as it is shown without a
+// mailbox identifies a user's mail in a project, either as a signed-in user sees it or as it is shown without a
 // session.
 type mailbox struct {
 	p  *maildir.Project
@@ -116,7 +116,7 @@ type mailbox struct {
 // kept caches a value that was read from a project. Views that are requested at about the same time share the value,
 // because reading it takes tens of milliseconds in a large project. A kept is safe for concurrent use.
 type kept[T any] struct {
-	mu    sync.Mutex      // held while reading, so that views requested in the meantime share the result
+	mu    sync.Mutex      // held while reading, so that views requested meanwhile share the result
 	bell  <-chan struct{} // closed when the project has changed since the last read
 	tick  int64           // the tick when the last read began
 	value *T              // nil before the first read

@@ -56,9 +56,9 @@ func TestOpening(t *testing.T) {
 	}
 }
 
-// TestThread checks that messages that have been read are folded, and that the newest message and messages that ask
-// for something are open. Only answers to a message that has several answers may be indented. A phrase must say who
-// has read a message, and who has archived a question without an answer.
+// TestThread checks that messages that have been read are folded, and that the newest message and messages that ask for
+// something are open. Only answers to a message that has several answers may be indented. A phrase must say who has
+// read a message, and who has archived a question without answering it.
 func TestThread(t *testing.T) {
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})

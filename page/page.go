@@ -1,5 +1,5 @@
-// Package page shows users their mail in a browser: waiting items, mailboxes, threads, agents, and claims. It decides
-// nothing itself: it calls maildir and shows the results.
+// Package page shows users their mail in a browser: waiting items, mailboxes, threads, agents, and claims. It makes no
+// decisions of its own. It calls maildir and shows the results.
 //
 //   - Every view has a URL, works without scripts, and is rendered from one template in templates/.
 //   - On loopback, reading requires no session unless Config.Closed is set. Writing always
@@ -46,8 +46,8 @@ type Config struct {
 	Looked func(project, thread string)
 }
 
-// NudgeFunc wakes an agent for its unread mail. It calls told once for each of the agent's sessions that it has tried
-// to wake. If the session was notified, why is "".
+// NudgeFunc wakes an agent to read its mail. It calls told once for each of the agent's sessions that it has tried to
+// wake. If the session was notified, why is "".
 type NudgeFunc func(ctx context.Context, project, agent string, told func(how, why string)) error
 
 // Page serves the views. Use New to create one. A Page is safe for concurrent use.
@@ -100,11 +100,11 @@ func New(cfg Config) *Page {
 	return h
 }
 
-// Patterns returns the patterns (see http.ServeMux) of the paths that only the page serves. The page also serves
-// "GET /{$}" and unknown paths, if Wants reports true.
+// Patterns returns the patterns (see http.ServeMux) of the paths that only the page serves. If Wants returns true for a
+// request, the page also serves "GET /{$}" and unknown paths.
 func (h *Page) Patterns() []string { return slices.Sorted(slices.Values(h.patterns)) }
 
-// Wants reports whether the page must answer a request for a path that is not among Patterns. It returns true if a
+// Wants reports whether the page must handle a request for a path that is not among Patterns. It returns true if a
 // browser opens a view, or if the script asks for part of a view.
 func (h *Page) Wants(r *http.Request) bool {
 	asksPart := r.Header.Get(fragmentHeader) != ""
@@ -175,7 +175,7 @@ var errNoProject = errors.New("no such project")
 // errNoView means that the page has no view at the requested URL.
 var errNoView = errors.New("page not found")
 
-// ServeHTTP answers one request.
+// ServeHTTP handles one request.
 func (h *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // policy restricts the page to its own content and forms.
@@ -369,8 +369,8 @@ func inProject(slug string, elements ...string) string {
 	return path
 }
 
-// segment returns a name as a path segment. URL escaping leaves "." and ".." unchanged, but both are valid thread ids.
-// Therefore segment escapes them itself, and fromSegment undoes this.
+// segment returns a name as a path segment. The names "." and ".." are valid thread ids, but URL escaping leaves them
+// unchanged. Therefore segment escapes them itself, and fromSegment undoes this.
 func segment(name string) string {
 	if name == "." || name == ".." {
 		name = strings.ReplaceAll(name, ".", "%2E")

@@ -31,7 +31,7 @@ func (h *Page) all(v *view) (err error) {
 
 const allTitle = "All projects"
 
-// othersLast is the number of ticks for which the cached items of other projects stay valid if the project does not
+// othersLast is the number of ticks for which the cached items of another project stay valid if that project does not
 // change.
 const othersLast = 300
 
@@ -202,7 +202,7 @@ func (v *view) Slug() string {
 type chosen struct {
 	projectShown
 	Current bool
-	Waiting int // number of prompts, and of threads that need something from the user or are new
+	Waiting int // number of prompts, plus the number of threads that are new or need something from the user
 }
 
 // Chooser returns the projects that the user can choose from. If there are several, the first entry represents all of

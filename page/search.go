@@ -124,20 +124,19 @@ const (
 
 var letterMarks = strings.NewReplacer(index.MarkOpen, openLetter, index.MarkClose, closeLetter)
 
-// blockMarkup matches lines that consist only of markup. In a fragment of text, it is unknown which block such a line
-// belongs to.
+// blockMarkup matches lines that consist only of markup. In a fragment of text, such a line may belong to any block.
 var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 
-// tableRow matches rows of tables. Markdown recognizes a table only by its header row, which a fragment may not
-// contain.
+// tableRow matches rows of tables. Markdown recognizes a table only by its header row, which may be missing from a
+// fragment.
 var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
 // imageData matches an image with embedded data, or the part of it that a fragment contains. The submatch is the
 // image's description.
 var imageData = lazy.Regexp(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
-// snippet returns the part of a message's text that matches the search, without markup. If that text is in the subject,
-// snippet returns nil.
+// snippet returns the part of a message's text that matches the search, without markup. If the matching text is in the
+// subject, snippet returns nil.
 func snippet(h *index.Hit) (all []piece) {
 	text := blockMarkup().ReplaceAllString(letterMarks.Replace(h.Matched), "")
 	text = imageData().ReplaceAllString(text, "$1")

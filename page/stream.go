@@ -19,8 +19,9 @@ import (
 // A stream tells the browser only that something has changed, and at which tick. The script then requests the view
 // again (fragmentHeader) and replaces the parts that differ.
 //
-// Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number.
-// All views that are notified of the same tick then share a single read of the user's waiting items, and of the agents (kept).
+// Time is divided into ticks. All streams report changes at the beginning of a tick, along with the tick's number. All
+// views that are notified of the same tick then share a single read of the user's waiting items and of the agents
+// (kept).
 
 // tickLasts is the length of a tick, and thus the minimum time between two events. This limit keeps open pages from
 // slowing down senders.
@@ -48,7 +49,7 @@ func untilTick(t time.Time) time.Duration {
 
 const (
 	streamBeat    = 20 * time.Second // time without events before a beat event, which says that the page is up to date
-	streamPatient = 10 * time.Second // time limit for a browser that reads nothing
+	streamPatient = 10 * time.Second // time limit for a browser that has stopped reading
 )
 
 func (h *Page) stream(v *view) error {

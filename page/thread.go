@@ -41,7 +41,7 @@ type messageShown struct {
 	index.MessageRow
 	HTML   template.HTML   // if "", Body is shown as plain text
 	Mine   *index.Delivery // nil without a session, or if the message is not in the user's inbox
-	Depth  int             // indentation: how many messages in its chain of replies have siblings, at most 3
+	Depth  int             // indentation: number of messages in its chain of replies that have siblings, at most 3
 	Open   bool            // shown in full rather than on one line
 	Asks   bool            // whether it asks the user for an answer or an acknowledgment
 	Status string          // status of the message's sender
@@ -146,9 +146,9 @@ func (h *Page) thread(v *view) error {
 }
 
 // fold prepares the messages of a thread for display. It opens messages that are new, messages that ask for something,
-// and the newest message. It returns the message that a reply by the user answers, which is the newest message that
-// asks the user for something. If there is none, it is the newest message that the user received or wrote. Without such
-// a message, it is the newest message of all. If the thread is empty, fold returns nil.
+// and the newest message. It returns the message that a reply by the user answers. This is the newest message that asks
+// the user for something or, if there is none, the newest message that the user received or wrote. Without such a
+// message, it is the newest message of all. If the thread is empty, fold returns nil.
 func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *messageShown, err error) {
 	agents, err := v.p.Agents.List(v.ctx())
 	if err != nil {
@@ -265,8 +265,8 @@ func (v *view) openPage() (page *maildir.ThreadPage, opened []string, err error)
 	return page, opened, err
 }
 
-// Heard returns a phrase that states whether the other recipients have received, read and answered a message. If there are no
-// other recipients, it returns "".
+// Heard returns a phrase that states whether the other recipients have received, read and answered a message. If there
+// are no other recipients, it returns "".
 func (v *view) Heard(m messageShown) string {
 	var others []string
 	read, acked, lost, unanswered := 0, 0, 0, 0

@@ -30,7 +30,7 @@ type view struct {
 	Path    string // path of the request's URL
 	Menu    menu
 	Desk    *desk  // the list shown next to Data, or instead of it; nil if there is none
-	State   string // the project's state: see Page.stateOf
+	State   string // the project's state, as returned by Page.stateOf
 	Live    bool   // whether the script keeps the view up to date
 	Data    any
 
@@ -69,13 +69,13 @@ func (v *view) Reads() bool { return v.Section == "thread" || v.Section == "comp
 // WithArchived reports whether the list includes archived mail.
 func (v *view) WithArchived() bool { return v.asked("archived") != "" }
 
-// inRow is a view combined with one row of its list.
+// inRow pairs the view with one row of its list.
 type inRow struct {
 	*view
 	Row rowShown
 }
 
-// Row combines the view with a row of its list.
+// Row pairs the view with a row of its list.
 func (v *view) Row(r rowShown) inRow { return inRow{v, r} }
 
 // in sets the fields that all views of a project have in common, and counts the items in the menu.

@@ -181,8 +181,8 @@ func (v *view) lay(open *threadShown) (err error) {
 	return err
 }
 
-// layWaiting adds the items that are waiting for the user. If the thread next to the list was new when it was opened,
-// it keeps its place in the list while it is being read.
+// layWaiting adds the items that are waiting for the user. If the thread next to the list was new when the user opened
+// it, the thread keeps its place in the list while the user is reading it.
 func (v *view) layWaiting(w *maildir.Waits, open *threadShown) {
 	d, fresh := v.Desk, w.New
 	if open != nil {

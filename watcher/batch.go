@@ -14,7 +14,7 @@ type Batch struct {
 	//   - paths that are gone; for a folder, only the folder's own path, no matter what it contained;
 	//   - folders that appeared or reappeared, each reported once everything in it is being watched.
 	// So for every path, OnBatch must check everything that it has recorded below that path. If a folder is new to
-	// OnBatch, everything below it is in this batch or another one.
+	// OnBatch, everything below it is in this batch or another batch.
 	//
 	// The following example shows why batches contain folders that appeared. A folder "a" is removed. Before OnBatch
 	// checks it, another folder "a" appears, which is not watched yet. OnBatch mistakes its file a/x for the old a/x.

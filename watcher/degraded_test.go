@@ -383,8 +383,8 @@ func mutate(w *watched, random *rand.Rand, i int) {
 	}
 }
 
-// TestFolderFault checks that the watcher does not drop a folder that the disk temporarily cannot list. In the
-// meantime, Scans must find the folder's files.
+// TestFolderFault checks that the watcher does not drop a folder that the disk temporarily cannot list. Until the disk
+// recovers, Scans must find the folder's files.
 func TestFolderFault(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int64

@@ -11,7 +11,7 @@
 //
 //	W1  Every change below Root is reported after it happened, either by its
 //	    path or by a batch with Scan set.
-//	W2  Rename, Write and Longest are durations: see Config. A path that was
+//	W2  Rename, Write and Longest are durations in Config. A path that was
 //	    only created, renamed or removed is reported when Rename has passed
 //	    since its last event. A path that was written in place is reported when
 //	    Write has passed since the last write, or Rename if no process has the

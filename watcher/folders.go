@@ -27,7 +27,7 @@ type folder struct {
 	id      identity
 	mode    fs.FileMode
 	round   int  // number of the full walk that last visited the folder
-	refused bool // the folder cannot be watched or listed; this has been logged
+	refused bool // whether the folder cannot be watched or listed, which has been logged
 	parent  *folder
 	below   map[*folder]struct{}
 }

@@ -105,7 +105,7 @@ func (r *recorder) look(paths []string) {
 	}
 }
 
-// readBelow reads a file. It does not follow links in the path: if a link replaced a folder, the folder's files are
+// readBelow reads a file. It does not follow links in the path. If a link replaced a folder, the folder's files are
 // gone, no matter what the link points to.
 func readBelow(root, rel string) (string, bool) {
 	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
@@ -274,8 +274,8 @@ func (w *watched) mode(m string) {
 	w.until("mode "+m, func() bool { return w.State().Mode == m })
 }
 
-// settled waits until all events so far have been reported. It writes one last file: once that file is reported, so
-// are all earlier events.
+// settled waits until all events so far have been reported. It writes one last file. Once that file has been reported,
+// so have all earlier events.
 func (w *watched) settled() {
 	w.t.Helper()
 	w.until("every event is reported", func() bool { return w.State().Mode == "watching" && w.State().Pending == 0 })

@@ -8,7 +8,7 @@ import "golang.org/x/sys/unix"
 // (https://github.com/fsnotify/fsnotify/issues/519). If the kernel refuses the lease (another user's file, a network
 // file system), written returns false, and the path is reported after the quiet time. written opens the file but does
 // not read it, and does not follow links in the path. It releases the lease immediately, so a process that opens the
-// file in the meantime is delayed only by microseconds.
+// file during the lease is delayed only by microseconds.
 func written(root, rel string) bool {
 	dir, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

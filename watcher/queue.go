@@ -15,11 +15,11 @@ type queue struct {
 	mu        sync.Mutex
 	index     map[string]int // each path's index in events
 	events    []event
-	lost      bool  // events were lost since the last drain
+	lost      bool  // whether events were lost since the last drain
 	overflows int64 // number of overflows so far
 
 	busy  int       // number of events that the session has drained but not finished
-	since time.Time // time of the first of these events
+	since time.Time // time of the first event that busy counts
 }
 
 // event summarizes one path's events.
@@ -48,7 +48,7 @@ func (q *queue) add(rel string, op fsnotify.Op, now time.Time) {
 	notify(q.wake)
 }
 
-// overflow notes that the kernel dropped events. It is unknown which events were dropped.
+// overflow notes that the kernel dropped events. There is no way to find out which events were dropped.
 func (q *queue) overflow() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,10 +9,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// read drains an inotify instance into the queue until the instance is closed, then closes dead. If an error makes
-// the instance unusable, read first sends the error to dead. read does nothing else: if it had to wait for a disk or
-// a lock, the kernel's queue (16,384 events) could overflow in the meantime. See docs/explanation/speed.md, "Findings behind the
-// design".
+// read drains an inotify instance into the queue until the instance is closed, then closes dead. If an error makes the
+// instance unusable, read first sends the error to dead. read does nothing else. If it had to wait for a disk or a
+// lock, the kernel's queue (16,384 events) could overflow. See docs/explanation/speed.md, "Findings behind the design".
 func (w *Watcher) read(fs *fsnotify.Watcher, dead chan<- error) {
 	defer close(dead)
 	for {
@@ -44,8 +43,8 @@ func (w *Watcher) fault(err error) error {
 		w.queue.overflow()
 		return nil
 	case errors.Is(err, syscall.EINVAL):
-		// When a folder is renamed, fsnotify removes its watch. That fails if the folder has been deleted in the
-		// meantime, because the kernel has already removed the watch. No event is lost.
+		// When a folder is renamed, fsnotify removes its watch. That fails if the folder has been deleted since then,
+		// because the kernel has already removed the watch. No event is lost.
 		return nil
 	}
 	return fmt.Errorf("cannot read from inotify: %w", err)

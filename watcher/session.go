@@ -25,7 +25,7 @@ type session struct {
 	short  string      // the folder for which no watch was available; "" if there is none
 	reason string      // why no watch was available, as logged
 	retry  *time.Timer // runs while short is set
-	stood  bool        // whether all folders have been watched at some point
+	stood  bool        // whether all folders were being watched at some point
 }
 
 // errReplaced ends a session whose root is gone or was replaced by another folder.
@@ -73,8 +73,8 @@ func (s *session) close(dead <-chan error) {
 }
 
 // watchParent watches the folder that contains the root, to notice when the root is removed. The watch on the root
-// itself is not enough: if a process has the root open, such as a shell in it, the kernel sends no event for its
-// deletion. If the parent cannot be watched, the session continues without this watch.
+// itself is not enough. If a process has the root open, for example as its working directory, the kernel sends no event
+// when the root is deleted. If the parent cannot be watched, the session continues without this watch.
 func (s *session) watchParent() {
 	if parent := filepath.Dir(s.w.cfg.Root); parent != s.w.cfg.Root {
 		_ = s.w.sys.add(s.fs, parent)

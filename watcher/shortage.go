@@ -96,8 +96,8 @@ func (s *session) exhaust(rel string, err error) {
 	s.w.degrade(s.reason)
 }
 
-// probe requests a Scan and tries again to watch the folder for which no watch was available. That takes one call
-// instead of a walk. If the call succeeds, all folders are walked again.
+// probe requests a Scan and tries again to watch the folder for which no watch was available. This attempt takes one
+// call instead of a walk. If the call succeeds, all folders are walked again.
 func (s *session) probe() {
 	s.w.waiting.askScan()
 	abs := s.w.abs(s.short)

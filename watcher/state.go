@@ -31,7 +31,7 @@ type State struct {
 	// Scan. It includes the batch that OnBatch is handling.
 	Pending int
 
-	// Oldest is the time of the first event in Pending. It is zero if there is none.
+	// Oldest is the time of the first event in Pending. It is zero if nothing is pending.
 	Oldest time.Time
 
 	// Overflows is the number of times that the kernel's queue has overflowed.
@@ -48,8 +48,8 @@ type status struct {
 
 // State returns the current state of the watch.
 func (w *Watcher) State() State {
-	// queue and waiting are read in the order in which a path passes through them, so that a path that moves in the
-	// meantime is not missed.
+	// queue and waiting are read in the order in which a path passes through them, so that a path that moves between
+	// the two reads is not missed.
 	queued, first, overflows := w.queue.pending()
 	waiting, oldest := w.waiting.pending()
 	w.status.mu.Lock()

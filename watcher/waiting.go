@@ -18,21 +18,21 @@ type waiting struct {
 
 	mu    sync.Mutex
 	paths map[string]deadline
-	scan  time.Time // when the pending Scan was requested; zero if there is none
+	scan  time.Time // when the pending Scan was requested; zero if no Scan is pending
 	armed time.Time // the deadline until which dispatch sleeps; zero if it sleeps until wake
 
 	flying int       // size of the batch that OnBatch is handling
-	flown  time.Time // time of the first event of that batch
+	flown  time.Time // time of the first event in the batch that OnBatch is handling
 }
 
 // deadline says when to report a path.
 type deadline struct {
-	first   time.Time // time of its first unreported event
+	first   time.Time // time of the path's first unreported event
 	due     time.Time
-	written bool // the path was written in place, so it needs the longer quiet time
+	written bool // whether the path was written in place and therefore needs the longer quiet time
 
 	ask  time.Time     // when to check whether the writer has closed the file; zero means never
-	wait time.Duration // time between ask and the next check after it
+	wait time.Duration // time between ask and the following check
 }
 
 // next returns the time of the next check of the path.
@@ -77,7 +77,7 @@ func (q *waiting) noted(rel string, now time.Time) {
 }
 
 // askScan requests a Scan, so that the next batch is due immediately and has Scan set. Further calls before that batch
-// change nothing.
+// have no effect.
 func (q *waiting) askScan() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

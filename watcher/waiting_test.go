@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestDeadlines checks the deadlines in docs/explanation/architecture.md, "From a save to the index", with a simulated clock.
+// TestDeadlines checks the deadlines in docs/explanation/architecture.md, "From a save to the index", with a simulated
+// clock.
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	ms := func(n int) time.Time { return time.Unix(1000, 0).Add(time.Duration(n) * time.Millisecond) }
@@ -41,7 +42,7 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestWake checks that dispatch is woken only for a deadline that is earlier than its current one.
+// TestWake checks that dispatch is woken only for a deadline that is earlier than its current deadline.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	q, now := newWaiting(Config{}.withDefaults()), time.Now()

@@ -12,17 +12,17 @@ import (
 // walk contains the folders to visit. A full walk starts at the root and only adds watches. Between full walks,
 // folders are visited when events report them, and their files are reported.
 type walk struct {
-	todo  []visit // last in, first out: a folder's subfolders come before its siblings
+	todo  []visit // last in, first out, so a folder's subfolders come before its siblings
 	round int     // number of the last full walk
-	full  bool    // a full walk is in progress
-	again bool    // another full walk must follow, because events were lost during this one
+	full  bool    // whether a full walk is in progress
+	again bool    // whether another full walk must follow, because events were lost during this one
 }
 
 // visit is a folder to watch and list.
 type visit struct {
 	rel    string
 	report bool // whether to report its files
-	noted  bool // only note the folder as changed, because everything below it is already being watched
+	noted  bool // whether to only note the folder as changed, because everything below it is already being watched
 }
 
 func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
@@ -30,9 +30,9 @@ func (k *walk) push(v visit) { k.todo = append(k.todo, v) }
 // left returns the number of remaining steps. The end of a full walk counts as a step.
 func (k *walk) left() int { return len(k.todo) + count(k.full) }
 
-// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists. It reports
-// no files, because a Scan follows. If a full walk is in progress, it continues, and another one follows. If the walk
-// were restarted instead, constant overflow would keep any walk from finishing.
+// beginScan starts a full walk. The walk adds every watch again, which costs nothing if the watch exists. It reports no
+// files, because a Scan follows. If a full walk is in progress, it continues, and another full walk follows. If the
+// walk were restarted instead, constant overflow would keep any walk from finishing.
 func (s *session) beginScan() {
 	if s.walk.full {
 		s.walk.again = true
@@ -182,7 +182,7 @@ func (s *session) listFolder(dir *os.File, f *folder, report bool) error {
 	}
 }
 
-// found handles one directory entry: it pushes a folder, and notes any other path if report is set.
+// found handles one directory entry. It pushes a folder for a later visit, and notes any other path if report is set.
 func (s *session) found(rel string, dir, report bool, now time.Time) {
 	switch {
 	case s.w.cfg.Skip(rel, dir):

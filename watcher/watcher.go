@@ -17,14 +17,13 @@ type Config struct {
 	// folder exists. Root may be a symbolic link. The watcher follows no other links.
 	Root string
 
-	// Skip reports whether to ignore a path: ignored paths are neither watched nor reported. If Skip is nil, no path
-	// is ignored. The path is slash-separated and relative to Root. Skip is not called for paths below a skipped
-	// folder. If a path is gone, dir is false, because the kind of the path is unknown. Skip is called from one
-	// goroutine.
+	// Skip reports whether to ignore a path. Ignored paths are neither watched nor reported. If Skip is nil, no path is
+	// ignored. The path is slash-separated and relative to Root. Skip is not called for paths below a skipped folder.
+	// If a path is gone, dir is false, because the kind of the path is unknown. Skip is called from one goroutine.
 	Skip func(rel string, dir bool) bool
 
-	// OnBatch receives the batches, one at a time, from one goroutine. OnBatch may block. Events that arrive in the
-	// meantime are reported in a later batch. OnBatch gets Run's context, and may keep the batch.
+	// OnBatch receives the batches, one at a time, from one goroutine. OnBatch may block. Events that arrive while
+	// OnBatch is running are reported in a later batch. OnBatch gets Run's context, and may keep the batch.
 	OnBatch func(ctx context.Context, b Batch)
 
 	// Log gets one line when the watch degrades, one when it is complete again, and one for each folder that cannot
@@ -37,20 +36,20 @@ type Config struct {
 	Rename time.Duration
 
 	// Write is the quiet time of a path that is being written in place, so that no half-written file is read. It
-	// applies if the system cannot tell that the writer has closed the file. Otherwise, the path is due Rename after
+	// applies if the system cannot tell whether the writer has closed the file. Otherwise, the path is due Rename after
 	// the writer has closed it. The default is 30 ms.
 	Write time.Duration
 
 	// Longest is the maximum time from the first event on a path until the path is reported, even if it keeps changing.
-	// The default is 150 ms. It may take 250 ms in total until a saved file is indexed: see
+	// The default is 150 ms. In total, it may take 250 ms until a saved file is indexed. See
 	// docs/explanation/architecture.md, "From a save to the index".
 	Longest time.Duration
 
 	// Poll is how often an incomplete watch asks for a Scan and tries to repair itself. The default is 2 s.
 	Poll time.Duration
 
-	// NoEvents is for a file system that reports no changes. Instead of watching, the watcher sends a Scan every
-	// Poll, and State reports "polling".
+	// Set NoEvents for a file system that reports no changes. Instead of watching, the watcher sends a Scan every Poll,
+	// and State reports "polling".
 	NoEvents bool
 }
 
@@ -95,7 +94,7 @@ type system struct {
 	read func()                                          // called before each event is read
 }
 
-// New returns a watcher. New starts and opens nothing, so a watcher that never runs does not have to be closed.
+// New returns a watcher. New does not start or open anything, so a watcher that never runs does not have to be closed.
 func New(cfg Config) *Watcher {
 	cfg = cfg.withDefaults()
 	waiting := newWaiting(cfg)
@@ -130,8 +129,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready returns a channel that is closed once all folders are watched, or once watching them all has turned out to be
-// impossible (State then reports "degraded"). The watcher reports changes made after that moment, not files that
+// Ready returns a channel that is closed once all folders are watched, or once it turns out that watching all of them
+// is impossible (State then reports "degraded"). The watcher reports changes made after that moment, not files that
 // already exist.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
 

@@ -2,7 +2,7 @@ package edit
 
 import "strings"
 
-// The markers around our lines in a Markdown file. They are invisible when the file is rendered.
+// These markers surround our lines in a Markdown file. They are invisible when the file is rendered.
 const (
 	blockBegin = "<!-- mailtree -->"
 	blockEnd   = "<!-- /mailtree -->"

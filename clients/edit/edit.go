@@ -2,8 +2,8 @@
 // a file's bytes, and neither reads nor writes files.
 //
 // An edit replaces only the bytes of the entry. Everything else stays unchanged: all other keys, their order, comments,
-// white space, line endings and a byte-order mark. Every edit is checked before it is returned: the result is parsed,
-// and must equal the old content except for the entry. If the check fails, the edit returns an error.
+// white space, line endings and a byte-order mark. Before an edit returns its result, it parses the result, and checks
+// that the content equals the old content except for the entry. If the check fails, the edit returns an error.
 //
 //	JSON    with or without comments and trailing commas; also lists of hook handlers
 //	TOML    the entry is a separate table, [a.b], with the tables below it
@@ -55,8 +55,8 @@ type SyntaxError struct {
 	Line int // line number, starting at 1
 	Why  string
 
-	// Refused is set if the syntax is valid, but the program that reads the file does not accept it. Refused names the
-	// syntax that the program does not accept. Why is then "".
+	// Refused is set if the syntax is valid, but is not accepted by the program that reads the file. Refused then names
+	// that syntax, and Why is "".
 	Refused string
 }
 

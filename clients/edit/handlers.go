@@ -11,7 +11,7 @@ import (
 //
 //	{"hooks": {"Stop": [{"matcher": "", "hooks": [HANDLER, HANDLER]}, HANDLER]}}
 //
-// Each list contains handlers, or groups. A group has a list "hooks" that contains handlers.
+// Each element of a list is a handler or a group. A group has a list "hooks" that contains handlers.
 type Handlers struct {
 	Path []string // the path from the root to the object that contains the lists
 	// Known returns the name of a handler if it is ours, and "" otherwise. Handlers with the same name do the same
@@ -195,8 +195,8 @@ func (h Handlers) element(d *document, list []any, i int, s slot, path []string,
 	return nil
 }
 
-// unlike returns an error for the value at path, if there is one. The argument what is the expected kind of value, such
-// as "a JSON array".
+// unlike returns a SyntaxError with the line of the value at path, or nil if there is no such value. It returns any
+// error from find. The argument what is the expected kind of value, such as "a JSON array".
 func (d *document) unlike(what string, path ...string) error {
 	v, err := d.find(path...)
 	if err != nil || v == nil {

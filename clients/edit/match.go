@@ -9,9 +9,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// match edits v, whose decoded content is was, so that its content becomes want. The argument indent is the indentation
-// of the line on which v begins. If v is empty after the change, match returns true. The caller must then remove v, and
-// delete want from the wanted content of v's parent.
+// match edits v to change its decoded content from was to want. The argument indent is the indentation of the line on
+// which v begins. If v is empty after the change, match returns true. The caller must then remove v, and delete want
+// from the wanted content of v's parent.
 func (d *document) match(v *hujson.Value, was, want any, indent string) (emptied bool, err error) {
 	switch now := want.(type) {
 	case map[string]any:
@@ -123,7 +123,7 @@ func excise(v *hujson.Value, i int) {
 	inside, tail := contents(v)
 	m, last := inside[i], i == len(inside)-1
 	rest := slices.Concat(withoutLine(*m.before), *m.after)
-	if last && i > 0 { // the previous item is now last: it keeps its comma only if this item had one
+	if last && i > 0 { // the previous item is now the last one, and keeps its comma only if this item had one
 		before := inside[i-1].after
 		if *m.after == nil {
 			rest = slices.Concat(*before, rest)

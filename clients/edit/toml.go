@@ -143,7 +143,7 @@ func dotted(path []string) string {
 }
 
 // section returns the index after the last line of the table that starts at line at. Trailing blank lines and comments
-// are not counted, because comments before the next table belong to that table.
+// are not included, because comments before the next table belong to that table.
 func section(lines []string, at int) int {
 	end := at + 1
 	for i := at + 1; i < len(lines) && !anyHeader().MatchString(lines[i]); i++ {

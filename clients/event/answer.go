@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Answer is the hook's answer. The zero value is an empty answer.
+// Answer is a hook's response to an event. The zero value is an empty answer.
 type Answer struct {
 	Tell  string // text for the model
 	Deny  string // tells the model why it must not change the files that an Edit names
@@ -27,7 +27,7 @@ func (a Answer) Format(e Event) (stdout, stderr []byte, exit int) {
 	return b.Bytes(), nil, 0
 }
 
-// reply is an answer in the form of Claude Code, and of clients that copied its hooks.
+// reply is an answer in the form used by Claude Code and by the clients that copied its hooks.
 type reply struct {
 	Decision string    `json:"decision,omitempty"`
 	Reason   string    `json:"reason,omitempty"`

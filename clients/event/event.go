@@ -22,9 +22,9 @@ import (
 // Kind is a kind of event. The zero value means that mailtree ignores the event.
 type Kind string
 
-// The kinds of events.
+// These are the kinds of events.
 const (
-	Start   Kind = "start"   // a session begins or continues: see Event.Source
+	Start   Kind = "start"   // a session begins or continues; see Event.Source
 	Prompt  Kind = "prompt"  // the user's prompt is sent to the model
 	Edit    Kind = "edit"    // a tool is about to change files
 	Tool    Kind = "tool"    // tools have run, and the model continues

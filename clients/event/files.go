@@ -27,8 +27,8 @@ func (in *input) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The names of tools' arguments. The arguments in fileArguments contain a path. The arguments in patchArguments contain
-// a patch or a shell command.
+// These are the names of tools' arguments. The arguments in fileArguments contain a path. The arguments in
+// patchArguments contain a patch or a shell command.
 var (
 	fileArguments  = []string{"file_path", "notebook_path", "filePath", "path", "target_file", "TargetFile", "absolute_path"}
 	patchArguments = []string{"command", "patchText", "patch", "input"}
@@ -64,7 +64,7 @@ func patched(patch string) (paths []string) {
 }
 
 // applying matches a shell command that passes a patch to apply_patch. Some clients execute such commands themselves.
-// The group matches the folder, with or without quotes, that the command changes to first.
+// If the command first changes to a folder, the group matches that folder, including any quotes around it.
 var applying = lazy.Regexp(`^\s*(?:cd\s+("[^"]*"|'[^']*'|[^\s;&|<>]+)\s*&&\s*)?apply_?patch\s`)
 
 // shellPatched returns the files that a shell command patches, or nil if the command does not apply a patch.

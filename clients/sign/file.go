@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// Limits in bytes.
+// These are limits in bytes.
 const (
 	maxStatus = 64 << 10 // a longer status file is ignored
 	maxLine   = 1 << 20  // a longer line of a transcript is ignored

@@ -208,8 +208,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlaces checks which file is read for a session. None is read if the client reports a relative path, or no path.
-// The path of Copilot CLI's file contains the session's id, which must not lead to another folder.
+// TestPlaces checks which file is read for a session. No file is read if the client reports a relative path, or no
+// path. The path of Copilot CLI's file contains the session's id, which must not lead to another folder.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{}

@@ -28,7 +28,7 @@ func ackCommand(p *program) *cobra.Command {
 	})
 }
 
-// needsAck reports whether a message is waiting for the user's acknowledgment.
+// needsAck reports whether the user still has to acknowledge a message.
 func needsAck(m *mail.Delivery) bool { return m.AckRequired && !m.Acked }
 
 func archiveCommand(p *program) *cobra.Command {
@@ -66,10 +66,10 @@ func rmCommand(p *program) *cobra.Command {
 	})
 }
 
-// eachMessage turns c into a command that calls do for each message in its arguments. If an argument is a thread's row
-// number, wanted selects the thread's messages: see deskWork.messagesOf. If do fails for one message, the command still
-// handles the others. At the end, it prints the command that undoes the action, and the next waiting message. question
-// is the first word of the confirmation question: see confirmMessages.
+// eachMessage turns c into a command that calls do for each message in its arguments. If an argument is the row number
+// of a thread, messagesOf uses wanted to select messages from that thread. If do fails for one message, the command
+// still handles the remaining messages. At the end, it prints the command that undoes the action, and the next waiting
+// message. question is the first word of the confirmation question that confirmMessages asks.
 func (p *program) eachMessage(
 	c *cobra.Command, question string, wanted func(*mail.Delivery) bool, do func(ctx context.Context, d *deskWork, id string) error,
 ) *cobra.Command {
@@ -111,8 +111,8 @@ func (p *program) eachMessage(
 	return c
 }
 
-// askAbout asks the server to run one of the socket's verbs on a message, on behalf of the user. It prints the answer
-// as call does.
+// askAbout asks the server to run one of the socket's verbs on a message, on behalf of the user. It prints the result
+// with present.
 func askAbout[T any](ctx context.Context, d *deskWork, verb, id string, show func(answer *T) error) error {
 	return askVerb(ctx, d, verb, mcpserver.MessageAsk{Agent: d.Person, ID: id}, show)
 }

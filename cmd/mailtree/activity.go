@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// activity shows the agents' operations, one per line. A line contains the time, the verb, and the line that git log
-// shows for the operation, which begins with the agent's name.
+// activity prints the agents' operations, one per line. A line contains the time, the verb, and the subject line that
+// git log shows for the operation. The subject line begins with the agent's name.
 //
 //	10:15:03 send     GreenCastle -> BlueLake: Plan for /api/users
 type activity struct {
@@ -19,14 +19,14 @@ type activity struct {
 	now func() time.Time
 }
 
-// maxActivity is the maximum length, in bytes, of an operation's text on a line.
+// maxActivity is the maximum length, in bytes, of the text that describes one operation.
 const maxActivity = 100
 
 // clearLine erases a line that progressLine printed.
 const clearLine = "\r\033[K"
 
-// observe prints a line for an operation that changed something. See maildir.Config.Observe. It writes the line with
-// one call, so that lines from several goroutines do not mix.
+// observe prints a line for an operation that changed something. Its parameters are those of maildir.Config.Observe. It
+// writes the line with a single call, so that lines from different goroutines do not mix.
 func (a *activity) observe(op writer.Op, _ time.Duration, err error) {
 	if a == nil || err != nil || len(op.Paths) == 0 {
 		return

@@ -98,14 +98,14 @@ func (o *office) end(sig syscall.Signal) {
 	}
 }
 
-// call makes calls as an OS user of this machine, one after the other. Each call consists of a tool and its arguments.
-// It returns the text of each answer. The text of a refusal begins with !.
+// call makes tool calls as the given OS user of this machine, one after another. Each call consists of a tool and its
+// arguments. It returns the text of each result. If a call is refused, the text begins with "!".
 func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
 		for _, c := range calls {
 			text, err := ask(in, out, c)
-			if err != nil { // send one call at a time, because the bridge waits only two seconds for an answer
+			if err != nil { // send one call at a time, because the bridge waits only two seconds for a response
 				return err
 			}
 			texts = append(texts, text)
@@ -115,7 +115,7 @@ func (o *office) call(uid int, calls ...[2]string) (texts []string) {
 	return texts
 }
 
-// bridge runs a bridge as an OS user of this machine, and exchanges messages with it.
+// bridge runs a bridge as the given OS user of this machine, and calls speak, which exchanges messages with the bridge.
 func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) error) {
 	o.t.Helper()
 	cmd := o.command("stdio", "--toolset", "aimx", "--no-start", "--project", "/abs/path/shop")
@@ -143,7 +143,8 @@ func (o *office) bridge(uid int, speak func(in io.Writer, out *bufio.Reader) err
 	}
 }
 
-// resource reads a part of a resource as an OS user of this machine. next is the offset of the rest, or 0 at the end.
+// resource reads a part of a resource as the given OS user of this machine. next is the offset of the next part, or 0
+// if there is none.
 func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal string) {
 	o.t.Helper()
 	o.bridge(uid, func(in io.Writer, out *bufio.Reader) error {
@@ -178,7 +179,7 @@ func (o *office) resource(uid int, uri string) (data []byte, next int64, refusal
 	return data, next, refusal
 }
 
-// ask makes one call over a bridge, and returns the answer's first text.
+// ask makes one call over a bridge, and returns the first text of the result.
 func ask(in io.Writer, out *bufio.Reader, call [2]string) (text string, err error) {
 	if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n",
 		call[0], call[1]); err != nil {
@@ -370,8 +371,8 @@ func (o *office) until(what string, ok func() bool) {
 }
 
 // TestHookKilled kills the server while some hooks are running and others are waiting. After the restart, hooks that
-// had started do not start again, but their end is recorded. Hooks that had not started now run, and so do hooks for
-// new mail.
+// had already started do not start again, but the server records that they have ended. Hooks that had not started yet
+// now run, and so do hooks for new mail.
 func TestHookKilled(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -431,7 +432,7 @@ func TestHookKilled(t *testing.T) {
 }
 
 // TestHookOutlivesServer checks that if a hook's command keeps running after its server has been killed, the next
-// server ends the command at the hook's timeout.
+// server terminates the command at the hook's timeout.
 func TestHookOutlivesServer(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs /proc to recognize a process")

@@ -29,8 +29,8 @@ import (
 	"mailtree/watcher/hook"
 )
 
-// app is an open store with all its parts. Outside of tests, only this file connects the index, the history, the
-// watcher and package maildir.
+// app is an open store with all its parts. Outside tests, only this file connects the index, the history, the watcher
+// and package maildir.
 type app struct {
 	cfg   *config
 	log   *slog.Logger
@@ -52,10 +52,10 @@ type app struct {
 }
 
 // testStep, if set, is called at every step of the writers and histories, and before each batch from the watcher. Only
-// tests set testStep, to pause the program at a step.
+// tests set testStep. They use it to pause the program at a step.
 var testStep func(name string)
 
-// observe counts an operation and shows it: see maildir.Config.Observe.
+// observe counts an operation and shows it. It implements maildir.Config.Observe.
 func (a *app) observe(op writer.Op, took time.Duration, err error) {
 	a.metrics.observe(op, took, err)
 	a.shown.observe(op, took, err)
@@ -95,8 +95,8 @@ func openApp(ctx context.Context, cfg *config, log *slog.Logger, progress func(p
 			return openHistory(cfg, log, k, share)
 		},
 		OpenIndex: func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error) {
-			// Listen as soon as this process holds the lock. A process that fails to acquire the lock can then
-			// connect to the socket, and waits there while the index is built.
+			// Listen as soon as this process holds the lock. A process that fails to acquire the lock can then connect
+			// to the socket and wait there while the index is built.
 			if listenErr = a.listen(ctx); listenErr != nil {
 				return nil, listenErr
 			}
@@ -150,8 +150,8 @@ func newWatcher(cfg *config, log *slog.Logger, store *maildir.Store) *watcher.Wa
 }
 
 // descriptors returns how many files, folders and connections the process may have open at the same time. The Go
-// runtime has raised that limit to its maximum. Operations on the store may use at most half of the limit, and Git at
-// most a quarter. The rest is for connections and readers.
+// runtime has already raised that limit to its maximum. Operations on the store may use at most half of the limit, and
+// Git at most a quarter. The rest is for connections and readers.
 func descriptors() int {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -200,9 +200,9 @@ func openIndex(
 	return indexer.Open(ctx, indexer.Config{Path: path, Log: log})
 }
 
-// listen creates the sockets. Some network file systems do not support sockets. On these, a server in the foreground
-// runs without the store's own socket. A background server creates its sockets only after it can write its log.
-// Otherwise, clients that connect early would be disconnected.
+// listen creates the sockets. Some network file systems do not support sockets. On such a file system, a server in the
+// foreground runs without the store's own socket. A background server creates its sockets only once it can write its
+// log. Otherwise, clients that connect early would be disconnected.
 func (a *app) listen(ctx context.Context) error {
 	if a.cfg.background {
 		f, err := storedir.OpenLog(a.cfg.Store)
@@ -240,7 +240,7 @@ func (a *app) closeSockets() {
 
 // close releases the store. Call it only after run has returned.
 func (a *app) close() error {
-	a.closeSockets() // close the sockets first, because only the process that holds the lock may answer on them
+	a.closeSockets() // close the sockets first, because only the process that holds the lock may serve them
 	err := a.store.Close()
 	if cerr := a.index.Close(); err == nil {
 		err = cerr

@@ -14,15 +14,16 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// mostByContent is the maximum total size, in bytes, of the attachments whose content one command sends to the
-// server. The content must fit in one request after it has been encoded as text.
+// mostByContent is the maximum total size, in bytes, of the attachments whose content one command sends to the server.
+// The content is encoded as text, and must then fit in one request.
 const mostByContent = 8 << 20
 
 // filesToAttach returns the files as arguments for the send_message tool. Normally, the command reads the files and
 // passes their content. Users can therefore attach any file that they can read, and the server never reads a file for a
-// caller who may not read it. The command passes only the path, and lets the server decide, in three cases: the file
-// would exceed mostByContent, the command runs in an agent's session, or it does not send as the user. filesToAttach
-// returns an error for a file that does not exist (exit status 3) or that cannot be read.
+// caller who may not read it. In three cases, the command passes only the path, and the server decides whether to read
+// the file: if the file would exceed mostByContent, if the command runs in an agent's session, or if the message is not
+// from the user's own agent. filesToAttach returns an error for a file that does not exist (exit status 3) or that
+// cannot be read.
 func (p *program) filesToAttach(d *deskWork, files []string) (all []string, err error) {
 	if len(files) == 0 {
 		return nil, nil

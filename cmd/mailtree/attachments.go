@@ -58,7 +58,7 @@ func listUnnamed(ctx context.Context, p *program) error {
 			file := filepath.Join(t.Dir(), path)
 			fi, err := os.Lstat(file)
 			if err != nil {
-				continue // removed since the folder was listed
+				continue // the file was removed after the folder was listed
 			}
 			fmt.Fprintf(p.std.out, "%s\t%d\n", file, fi.Size())
 			files, bytes = files+1, bytes+fi.Size()

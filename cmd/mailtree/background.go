@@ -22,9 +22,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The code in this file finds, starts and replaces the server of a store, through the store's socket.
+// The code in this file finds, starts and replaces a store's server through the store's socket.
 
-// patience is how long a command waits when another process holds the store's lock but does not listen on the socket.
+// patience is how long a command waits if another process holds the store's lock but is not listening on the socket.
 // See docs/reference/clients.md, "Over stdio".
 const patience = 2 * time.Second
 
@@ -34,8 +34,8 @@ func (c *config) dialServer(ctx context.Context) (net.Conn, error) {
 	return socket.Dial(ctx, storedir.SocketPath(c.Store))
 }
 
-// dial connects to the store's server. If no server is running, dial starts one in the background. Two concurrent
-// callers reach the same server. Errors tell the user what to do.
+// dial connects to the store's server. If no server is running, dial starts one in the background. Concurrent callers
+// reach the same server. Errors tell the user what to do.
 func (p *program) dial(ctx context.Context) (net.Conn, error) {
 	const start = true
 	return p.awaitServer(ctx, start)
@@ -70,9 +70,9 @@ func (p *program) notServed() error {
 // the server that holds the store's lock may be about to exit.
 const startTries = 3
 
-// awaitServer connects to the store's server. If another process has just acquired the lock, awaitServer waits for
-// that process to listen. If the lock is free and start is set, it starts a server. It then waits for the socket of
-// that server, or of another server that started first.
+// awaitServer connects to the store's server. If another process has just acquired the lock, awaitServer waits for that
+// process to listen on the socket. If the lock is free and start is set, awaitServer starts a server. It then waits for
+// the socket of that server, or of another server that started first.
 func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error) {
 	var said *bytes.Buffer
 	var ended chan struct{} // nil if no server is starting
@@ -111,9 +111,9 @@ func (p *program) awaitServer(ctx context.Context, start bool) (net.Conn, error)
 	}
 }
 
-// spawn starts `mailtree serve --background` in its own session, with this program's settings instead of the folder's
-// .env. When the server has opened the store or exited, spawn closes the returned channel, and said contains the
-// server's output.
+// spawn starts `mailtree serve --background` in its own session, with this program's settings instead of those in the
+// folder's .env. Once the server has opened the store or exited, spawn closes the returned channel, and said contains
+// the server's output.
 func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -137,7 +137,7 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 		return nil, cannotRun(err)
 	}
 	ended = make(chan struct{})
-	go func() { // reads until the server closes the pipe, which it does when it has opened the store
+	go func() { // read until the server closes the pipe, which it does once it has opened the store
 		defer close(ended)
 		said.ReadFrom(r)
 		r.Close()
@@ -146,14 +146,14 @@ func (p *program) spawn(said *bytes.Buffer) (ended chan struct{}, err error) {
 	return ended, nil
 }
 
-// cannotRun returns the error to report if this program cannot start itself again as a server.
+// cannotRun returns the error to report if this program cannot start a copy of itself as a server.
 func cannotRun(err error) error {
 	return fmt.Errorf("the server could not be started: %w. If mailtree was moved or replaced while it was running, run "+
 		"the command again", err)
 }
 
-// environment returns the environment of a background server: every setting of this program, with all paths absolute.
-// It omits SOCKET, because another OS user's server may listen there.
+// environment returns the environment of a background server. It contains every setting of this program, with absolute
+// paths, except SOCKET, where the server of another OS user may be listening.
 func (p *program) environment() []string {
 	env := slices.DeleteFunc(slices.Clone(p.env), func(v string) bool { return strings.HasPrefix(v, "SOCKET=") })
 	for _, s := range p.cfg.settings {
@@ -177,7 +177,7 @@ func lastLine(s string) string {
 // maxLog is the size, in bytes, above which detach renames the store's log and starts a new one.
 const maxLog = 4 << 20
 
-// detach redirects the output of a background server to the log in the store. Before that, the output goes to the
+// detach redirects the output of a background server to the log in the store. Until then, the output goes to the
 // process that started the server.
 func detach(store string) error {
 	name := storedir.LogPath(store)
@@ -202,7 +202,7 @@ func detach(store string) error {
 // errNoServer means that no server is listening on the store's socket.
 var errNoServer = errors.New("no server is running")
 
-// askServer asks the store's server to run one of its /mailtree verbs, and waits at most grace for the answer. It
+// askServer asks the store's server to run one of its /mailtree verbs, and waits up to grace for the response. It
 // returns the same errors as askForLong.
 func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -210,8 +210,8 @@ func askServer(ctx context.Context, cfg *config, verb string, ask, answer any) e
 	return askForLong(ctx, cfg, verb, ask, answer)
 }
 
-// askForLong asks the store's server to run one of its /mailtree verbs, without a time limit. It returns errNoServer,
-// and the same errors as cli.Client.Ask.
+// askForLong asks the store's server to run one of its /mailtree verbs, without a time limit. It returns errNoServer if
+// no server is listening, and otherwise the same errors as cli.Client.Ask.
 func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) error {
 	c := cli.NewClient(cfg.dialServer, tool.Caller{})
 	err := c.Ask(ctx, verb, ask, answer)
@@ -222,8 +222,8 @@ func askForLong(ctx context.Context, cfg *config, verb string, ask, answer any) 
 }
 
 // askToYield asks the server that holds the store's lock to exit, so that another server can start. yields reports
-// whether the server agreed, and stays reports whether it refused. Both are false if no server answered, for example
-// because it has just exited.
+// whether the server agreed, and stays reports whether it refused. Both are false if no server responded, for example
+// because the server has just exited.
 func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -233,10 +233,10 @@ func askToYield(ctx context.Context, cfg *config) (yields, stays bool) {
 	return err == nil, errors.As(err, &refused)
 }
 
-// taking calls take, which acquires the store's lock, and retries while another process holds the lock. Unless this
-// program is a background server, taking asks a background server that holds the lock to exit. If another command, or a
-// server that does not respond yet, holds the lock, taking retries for up to patience. It returns the last error from
-// take.
+// taking calls take to acquire the store's lock, and retries while another process holds the lock. If that process is a
+// background server, taking asks it to exit, unless this program is itself a background server. If that process is
+// another command, or a server that does not respond yet, taking retries for up to patience. It returns the last error
+// from take.
 func (p *program) taking(ctx context.Context, take func() error) error {
 	end := time.Now().Add(patience)
 	err := take()

@@ -60,7 +60,7 @@ func (p *program) backup(ctx context.Context, s *cli.Client, name string) error 
 	return err
 }
 
-// bytesText formats a number of bytes for users.
+// bytesText formats a number of bytes for display.
 func bytesText(n int64) string {
 	if n < 1<<20 {
 		return fmt.Sprintf("%d KB", (n+1023)>>10)
@@ -97,7 +97,7 @@ func restoreCommand(p *program) *cobra.Command {
 }
 
 // restore creates the store from a backup. It first restores into a new folder next to the store, and then swaps the
-// two folders. It holds the store's lock the whole time, so that no server can start.
+// two folders. It holds the store's lock throughout, so that no server can start.
 func (p *program) restore(ctx context.Context, name string, how backup.How) (err error) {
 	root := p.cfg.Store
 	if to, err := filepath.EvalSymlinks(root); err == nil {
@@ -174,10 +174,10 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	return nil
 }
 
-// asideSuffix is part of the name of a store that restore has moved aside.
+// asideSuffix is part of the name that restore gives to a store when it moves the store aside.
 const asideSuffix = ".before-restore"
 
-// earlierStores returns the paths of the earlier versions of a store that restore has moved aside.
+// earlierStores returns the paths of earlier versions of a store, which restore has moved aside.
 func earlierStores(store string) []string {
 	all, _ := os.ReadDir(filepath.Dir(store))
 	var dirs []string
@@ -189,7 +189,7 @@ func earlierStores(store string) []string {
 	return dirs
 }
 
-// tellRestored prints a summary of the restored data, and any follow-up work for the user.
+// tellRestored prints a summary of the restored data, and tells the user about any further steps.
 func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s (backup from %s)",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}

@@ -19,12 +19,12 @@ import (
 
 // This file contains benchmarks of the real program: a rebuild of the whole index, compared with Debian's mail
 // indexers, and the memory that a server uses. The script `.ci/bench DIR` runs every benchmark in
-// docs/explanation/speed.md, one after another. Many benchmarks also measure a limit, such as the time of the program
-// when it does nothing. -large adds the cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores for
-// the next run: see fixtures/bulk. The stores need 20 GB, and it takes half an hour to create them. If other programs
-// use the processor, only the ratios are valid.
+// docs/explanation/speed.md, one after another. Many benchmarks also measure a lower bound, such as the time that the
+// program takes to do nothing. -large adds the cases with 100,000 and 1,000,000 messages. -scratch DIR keeps the stores
+// for the next run (see fixtures/bulk). The stores need 20 GB, and it takes half an hour to create them. If other
+// programs are using the processor, only the ratios are valid.
 
-// benchProgram builds the program as for a release, because the test binary is larger.
+// benchProgram builds the program the way a release is built. The test binary would be larger.
 func benchProgram(b *testing.B) string {
 	b.Helper()
 	exe := filepath.Join(bulk.Dir(b), "mailtree")
@@ -42,10 +42,10 @@ func benchEnv(home string, more ...string) []string {
 	return append(env, more...)
 }
 
-// BenchmarkRebuild runs `mailtree index rebuild` as a whole command. If notmuch and mu are installed (Debian:
-// notmuch, maildir-utils), they index the same messages from a Maildir. In a Maildir, a message is one file, while
-// the rebuild reads three files per message. "x-notmuch" and "x-mu" are the times of these programs divided by the
-// time of the rebuild. rss-MB is the maximum memory of each program.
+// BenchmarkRebuild runs `mailtree index rebuild` as a separate process. If notmuch and mu are installed (Debian:
+// notmuch, maildir-utils), they index the same messages from a Maildir. In a Maildir, a message is one file, while the
+// rebuild reads three files per message. "x-notmuch" and "x-mu" are the times of these programs divided by the time of
+// the rebuild. rss-MB is the maximum memory of each program.
 func BenchmarkRebuild(b *testing.B) {
 	n := 1_000
 	if bulk.Large() {
@@ -114,8 +114,8 @@ func muIndex(b *testing.B, mail, dir string) spent {
 
 // BenchmarkMemory measures the resident memory of a server that has started on an indexed store. It measures the memory
 // after the start, the maximum after each thousand requests of one kind, and the memory at rest afterwards. It sends
-// b.N thousand requests of each kind. In "committed", all mail is in a Git repository. In "new", there is no
-// repository, so the result is the memory of the index and the watcher (run it alone: -bench Memory/new).
+// 1,000*b.N requests of each kind. In "committed", all mail is in a Git repository. In "new", there is no repository,
+// so the result is the memory of the index and the watcher (run it alone: -bench Memory/new).
 func BenchmarkMemory(b *testing.B) {
 	exe := benchProgram(b)
 	sizes := []bulk.Mail{{Messages: 1_000, Linked: true}}
@@ -162,7 +162,7 @@ func measureServer(b *testing.B, exe, store string, env ...string) {
 	for range 8 {
 		clients = append(clients, bulk.Dial(b, server.addr))
 	}
-	highest, calls, rest := 0.0, 1000, 5*time.Second // rest is long enough for the history to commit
+	highest, calls, rest := 0.0, 1000, 5*time.Second // rest is long enough for the server to commit everything
 	if testing.Short() {
 		calls, rest = 20, 0
 	}

@@ -16,20 +16,20 @@ import (
 )
 
 // callTables is the folder with tables of invalid calls. fixtures/calls/TOOLSET.txt contains calls that models make.
-// Each call is followed by its answer.
+// Each call is followed by its result.
 //
 //	# a comment
 //	by NAME project=KEY                  the caller of the following calls; both parts are optional
 //	send_message {"to": "BlueLake", …}   tool and arguments
-//	= {"id": …}                          a line of the answer's text; + of its second text
+//	= {"id": …}                          a line of the result's first text; + marks a line of another text
 //	! not_found No agent …               a refusal: its code, and a line of its text
 //	~ BlueLake, RedStone                 similar names, if there are any
 //
 // The placeholders are the same as in the transcripts (wire_test.go). In addition, <msg 1 cut> is an id without its
-// last letter, and <made> is a generated name. With -update, the test rewrites the answers.
+// last letter, and <made> is a generated name. With -update, the test rewrites the results.
 const callTables = "../../fixtures/calls"
 
-// TestCalls checks that every call in every table gets the answer in the table, over every transport.
+// TestCalls checks that every call in every table returns the result shown in the table, over every transport.
 func TestCalls(t *testing.T) {
 	files, err := filepath.Glob(callTables + "/*.txt")
 	if err != nil || len(files) == 0 {
@@ -74,7 +74,7 @@ type callDesk struct {
 	cut map[string]string // placeholders that only the tables have, keyed by the text that they replace
 }
 
-// play makes every call in a table, and returns the table with the answers.
+// play makes every call in a table, and returns the table with the actual results.
 func (c *callDesk) play(table string) string {
 	var b strings.Builder
 	c.cut = map[string]string{}
@@ -109,7 +109,7 @@ func (c *callDesk) play(table string) string {
 
 var cutID = regexp.MustCompile(`<msg \d+ cut>`)
 
-// call makes one call, and returns the lines of its answer.
+// call makes one call, and returns the lines that show its result.
 func (c *callDesk) call(tool, args string) string {
 	args = cutID.ReplaceAllStringFunc(args, func(s string) string {
 		id := string(c.meant([]byte(strings.TrimSuffix(s, " cut>") + ">")))

@@ -70,7 +70,7 @@ func (d *desk) awaitAsks(agent string, want bool) {
 }
 
 // TestClientWaitEnds checks that nothing wakes a Claude Code session after its waiting hook has reached its timeout. At
-// the next prompt, the mail that arrived in the meantime is reported exactly once.
+// the next prompt, mail that has arrived since then is reported exactly once.
 func TestClientWaitEnds(t *testing.T) {
 	d := newDesk(t, claudeKit.name)
 	claudeKit.prepare(d)

@@ -15,8 +15,8 @@ import (
 
 // codexKit is the kit for Codex. Codex reads the model's address from its configuration. The configuration also says
 // that the folder is trusted and that the user has seen the offer of a newer model. Without a terminal, there is no
-// dialog in which the user could trust hooks, so the tests use the option for automation. A session in a terminal
-// runs in a background server, which outlives the session.
+// dialog in which the user could trust hooks, so the tests use the option that Codex offers for automation. A session
+// in a terminal runs in a background server, which outlives the session.
 var codexKit = kit{
 	name: "codex",
 	prepare: func(d *desk) {
@@ -70,7 +70,7 @@ func stopCodex(dir string) {
 }
 
 // TestClientTrust checks that Codex does not run hooks that the user has not trusted yet. `mailtree setup --check`
-// says that no hook has run, until the user has trusted the hooks in Codex and one of them has run.
+// reports that no hook has run until the user has trusted the hooks in Codex and one of them has run.
 func TestClientTrust(t *testing.T) {
 	d := newDesk(t, "codex")
 	codexKit.prepare(d)
@@ -90,8 +90,8 @@ func TestClientTrust(t *testing.T) {
 // codexKitUnattended is the kit for Codex in a sandbox. With danger-full-access, Codex would never ask for permission.
 var codexKitUnattended = kit{ask: []string{"codex", "exec", "-s", "workspace-write", "--dangerously-bypass-hook-trust"}}
 
-// TestClientUnattended checks that Codex can work without a user. In this case, Codex refuses each tool that needs the
-// user's permission, but it can still claim a file, write to another agent and release the claim.
+// TestClientUnattended checks that Codex can work without a user. Without a user, Codex refuses each tool call that
+// needs the user's permission, but can still claim a file, write to another agent and release the claim.
 func TestClientUnattended(t *testing.T) {
 	d := newDesk(t, "codex")
 	d.call("create_agent", map[string]any{"project_key": d.code, "name_hint": "BlueLake", "program": "codex", "model": "none", "task_description": "Alone"})

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// copilotKit is the kit for Copilot CLI, which reads the model's address from its environment and needs no login when
-// it is offline. Its configuration file says that the user trusts the folder.
+// copilotKit is the kit for Copilot CLI, which reads the model's address from its environment and needs no login in
+// offline mode. Its configuration file says that the user trusts the folder.
 var copilotKit = kit{
 	name: "copilot",
 	prepare: func(d *desk) {
@@ -31,8 +31,8 @@ var copilotKit = kit{
 	},
 }
 
-// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed, either with
-// its own edit tools or with the patch tool that it offers to other models.
+// TestClientCopilotEdits checks that Copilot CLI does not change a file that another agent has claimed, whether the
+// model uses the client's own edit tools or the patch tool that the client offers to other models.
 func TestClientCopilotEdits(t *testing.T) {
 	for _, c := range []struct {
 		model, tool string

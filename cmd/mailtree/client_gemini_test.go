@@ -3,8 +3,8 @@ package main
 import "mailtree/fixtures/tmuxtest"
 
 // geminiKit is the kit for Gemini CLI, which reads the model's address from its environment. If the environment names
-// the model, Gemini CLI does not use a second model to classify prompts. Only text typed into its window wakes it,
-// and the server types that text because NUDGE is tmux.
+// the model, Gemini CLI does not use a second model to classify prompts. Only text typed into its window wakes it, and
+// the server types that text because NUDGE is set to tmux.
 var geminiKit = kit{
 	name: "gemini",
 	prepare: func(d *desk) {

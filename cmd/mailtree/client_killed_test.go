@@ -9,8 +9,8 @@ import (
 )
 
 // TestClientKilled checks what happens if the server is killed while the model is making calls over stdio. If the
-// server was working on a call that writes, the bridge does not repeat the call, and answers that the outcome is
-// unknown. If no server is running when the model calls, the bridge starts one, and the new server answers.
+// server was working on a call that writes, the bridge does not repeat the call, and reports that the outcome is
+// unknown. If no server is running when the model makes a call, the bridge starts a server, which handles the call.
 func TestClientKilled(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		d := newDesk(t, k.name)
@@ -69,5 +69,5 @@ func TestClientKilled(t *testing.T) {
 	})
 }
 
-// unknownOutcome is part of the bridge's answer to a call that may or may not have taken effect.
+// unknownOutcome is part of the bridge's response to a call that may or may not have taken effect.
 const unknownOutcome = "the outcome is unknown. Check before you call again"

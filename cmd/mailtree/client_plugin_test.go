@@ -10,7 +10,7 @@ import (
 	"mailtree/fixtures/model"
 )
 
-// plugged describes a client, and how a user installs the plugin for it.
+// plugged describes a client and how a user installs the plugin for that client.
 type plugged struct {
 	kit
 	install func(d *desk, dir string) // installs the plugin from a folder that `mailtree setup --plugin` wrote
@@ -56,7 +56,7 @@ func eachPlugin(t *testing.T, test func(t *testing.T, p plugged)) {
 }
 
 // TestClientPlugin checks that a client with the plugin behaves as it does after `mailtree setup`, and that a client
-// with both does nothing twice.
+// with both the plugin and the setup does nothing twice.
 func TestClientPlugin(t *testing.T) {
 	eachPlugin(t, func(t *testing.T, p plugged) {
 		t.Run("alone", func(t *testing.T) { turn(t, p.kit, true, func(d *desk) { d.plugIn(p) }) })

@@ -10,8 +10,8 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientPoll checks that mail wakes an idle Claude Code session without a hook if one of the session's calls is
-// waiting for mail. Claude Code moves such a call to the background.
+// TestClientPoll checks that mail wakes an idle Claude Code session even without a hook if one of the session's calls
+// is waiting for mail. Claude Code moves such a call to the background.
 func TestClientPoll(t *testing.T) {
 	d := newDesk(t, "claude")
 	d.call("create_agent", map[string]any{

@@ -25,12 +25,12 @@ import (
 //
 //	MAILTREE_CLIENTS=…/node_modules/.bin go test ./cmd/mailtree -run TestClient -v
 //
-// .ci/campaign installs them there.
+// The script .ci/campaign installs the clients in that folder.
 
 const clientsEnv = "MAILTREE_CLIENTS"
 
 // clientWait is how long a client may take for any step. A client starts within 15 seconds on two busy cores. With ten
-// programs competing for each core, it needs more than a minute.
+// programs competing for each core, it takes more than a minute.
 const clientWait = 2 * time.Minute
 
 // desk simulates a user's machine. It has a home folder, a code base with a project, a store and its server, a client,
@@ -192,7 +192,7 @@ func (d *desk) tryWith(stdin, name string, args ...string) (string, error) {
 	if stdin != "" {
 		cmd.Stdin = strings.NewReader(stdin)
 	}
-	cmd.WaitDelay = time.Second // processes that a client leaves behind keep its output open
+	cmd.WaitDelay = time.Second // processes that a client leaves behind keep the output open
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

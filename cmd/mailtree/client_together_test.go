@@ -14,9 +14,9 @@ import (
 	"mailtree/fixtures/tmuxtest"
 )
 
-// TestClientsTogether checks that three clients on one code base can send each other ten messages. The user types
-// each client's first prompt and nothing more. Every message wakes its recipient. The recipient's model reads the
-// message, and answers it or writes to the third client. Each message is announced once, and only to its recipient,
+// TestClientsTogether checks that three clients on one code base can send each other ten messages. The user types each
+// client's first prompt and nothing more. Every message wakes its recipient. The recipient's model reads the message,
+// and either replies to it or writes to the third client. Each message is announced once, and only to its recipient,
 // even though the server is killed right after it receives a message.
 func TestClientsTogether(t *testing.T) {
 	const begin = "Begin the round."
@@ -31,7 +31,8 @@ func TestClientsTogether(t *testing.T) {
 	screen := claude.start(claudeKit)
 	names[claude] = claude.awaitIdle()
 
-	// Message n goes from round[n-1] to round[n]. Each client sends every other client both answers and new threads.
+	// Message n goes from round[n-1] to round[n]. Each client sends every other client both replies and messages that
+	// start a new thread.
 	round := []*desk{claude, codex, claude, opencode, codex, opencode, claude, codex, opencode, claude, opencode}
 	for _, d := range desks {
 		d.model.Script(t, d.rules(begin, round, names)...)

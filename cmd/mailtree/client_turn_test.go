@@ -23,10 +23,10 @@ type kit struct {
 
 	greet func(*tmuxtest.Screen) // answers dialogs until the client accepts a prompt; may be nil
 
-	shell      string // names of the client's tools that run a command and write a file
+	shell      string // the client's tool that runs a command; write is its tool that writes a file
 	write      string
-	shellNamed bool // AGENT_NAME is set in the shell
-	system     bool // the client adds the answer to SessionStart to the system prompt
+	shellNamed bool // AGENT_NAME is set in the client's shell
+	system     bool // the client adds the SessionStart hook's output to the system prompt
 	shellInput func(command string) map[string]any
 	writeInput func(path, content string) any
 }
@@ -41,9 +41,9 @@ func each(t *testing.T, test func(t *testing.T, k kit)) {
 }
 
 // TestClientTurn checks one turn of a client that was set up with `mailtree setup`, over HTTP or stdio. The model
-// learns its agent's name, calls a mailtree tool, and is notified once, within its turn, of mail that has just
-// arrived. The model cannot write a file that another agent has claimed. When it writes an unclaimed file, its agent
-// gets a claim on that file. A resumed session is the same agent, and is notified of the message again.
+// learns its agent's name, calls a mailtree tool, and is notified once, within its turn, of mail that has just arrived.
+// The model cannot write a file that another agent has claimed. When it writes an unclaimed file, its agent gets a
+// claim on that file. A resumed session acts as the same agent, and is notified of the message again.
 func TestClientTurn(t *testing.T) {
 	each(t, func(t *testing.T, k kit) {
 		for _, transport := range []string{"http", "stdio"} {
@@ -56,7 +56,8 @@ func TestClientTurn(t *testing.T) {
 // creates another file.
 const waitInTurn = "touch started; until [ -f told ]; do sleep 0.05; done; echo go-on as $AGENT_NAME"
 
-// turn runs the turn. setUp sets the client up. If resumes is true, turn also resumes the session.
+// turn runs the turn that TestClientTurn describes. setUp sets up the client. If resumes is true, turn also resumes the
+// session.
 func turn(t *testing.T, k kit, resumes bool, setUp func(d *desk)) {
 	d := newDesk(t, k.name)
 	d.model.Script(t,

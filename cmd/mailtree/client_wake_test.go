@@ -74,7 +74,7 @@ func TestClientWake(t *testing.T) {
 }
 
 // TestClientWakeUnended checks that mail wakes a Claude Code session that has not completed a turn: a new session, a
-// session after /clear, and a continued session. None of them is delayed by the hook that waits for mail.
+// session after /clear, and a continued session. The hook that waits for mail delays none of these sessions.
 func TestClientWakeUnended(t *testing.T) {
 	k := claudeKit
 	d := newDesk(t, k.name)

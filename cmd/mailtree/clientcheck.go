@@ -14,8 +14,8 @@ import (
 	"mailtree/maildir/seat"
 )
 
-// checkClients reports problems that keep clients from using mailtree, in doctor's format. If the command line does
-// not name a client, it checks all clients that have been used on this machine.
+// checkClients reports problems that keep clients from using mailtree, in the same format as doctor. If the command
+// line does not name a client, checkClients checks all clients that have been used on this machine.
 func (p *program) checkClients(ctx context.Context, o setupOptions, at clients.Site, args []string) error {
 	d := &doctor{p: p, json: o.json}
 	set := false
@@ -57,11 +57,11 @@ type clientCheck struct {
 	d      *doctor
 	client clients.Client
 
-	toolset string // as in clients.Setup
+	toolset string // has the same meaning as in clients.Setup
 	named   bool   // the command line names the client
 
 	set     bool // the client has a mailtree entry or mailtree's hooks
-	http    bool // an entry contains a URL
+	http    bool // a mailtree entry contains a URL
 	command bool // an entry or a hook makes the client run mailtree
 }
 
@@ -69,7 +69,7 @@ type clientCheck struct {
 func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []clients.Scope) {
 	var hooks []clients.Hooks
 	var s clients.Setup
-	var entryFile, hooksFile string // files of the previous scope; empty in the first scope
+	var entryFile, hooksFile string // files of the previous scope; empty for the first scope
 	for _, scope := range scopes {
 		s = clients.Setup{Site: at, Client: k.client, Scope: scope, Store: k.d.p.namedStore(), Toolset: k.toolset}
 		if file, _, _ := s.Entry(); !sameFile(file, entryFile) {
@@ -107,7 +107,7 @@ func (k *clientCheck) examine(ctx context.Context, at clients.Site, scopes []cli
 	}
 }
 
-// entry reports the client's entry in its configuration file, if there is one.
+// entry checks the mailtree entry in the client's configuration file. It reports nothing if there is no entry.
 func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	file, leads, err := s.Entry()
 	switch {
@@ -220,7 +220,7 @@ func (k *clientCheck) lastHeard() (last time.Time) {
 	return last
 }
 
-// ago formats the time since t for users.
+// ago formats the time since t for display.
 func ago(t time.Time) string {
 	if d := time.Since(t); d >= time.Minute {
 		return format.TimeLeft(d) + " ago"

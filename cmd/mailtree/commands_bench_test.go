@@ -12,10 +12,10 @@ import (
 	"mailtree/fixtures/bulk"
 )
 
-// BenchmarkCommands runs every user command that exits by itself, as a whole process with a running server. The
-// store's mail is committed, and with -large it has 100,000 messages. Each command should take at most 60 ms (p50).
-// In "start", the same program does nothing. Commands that write run one after the other, so that the store grows by
-// two messages in each round. rm-sent deletes the message that was just sent. undo and undo-rm undo the preceding
+// BenchmarkCommands runs every user command that exits on its own, each in its own process, while a server is running.
+// The store's mail is committed. With -large, the store has 100,000 messages. Each command should take at most 60 ms
+// (p50). In "start", the same program does nothing. Commands that write run one after another, so that the store grows
+// by two messages in each round. rm-sent deletes the message that was just sent. undo and undo-rm undo the preceding
 // action, and wait for its commit. undo-later undoes an action that is already committed.
 func BenchmarkCommands(b *testing.B) {
 	mail := bulk.Mail{

@@ -17,9 +17,9 @@ import (
 // completing is the time limit for finding completions.
 const completing = 500 * time.Millisecond
 
-// Completion uses the server only if it is already running. It never opens a store or creates an agent.
+// Completion uses the server only if the server is already running. It never opens a store or creates an agent.
 
-// completeAgent completes a command whose only argument is an agent.
+// completeAgent completes the name of an agent, for a command whose only argument is an agent.
 func (p *program) completeAgent(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -27,12 +27,12 @@ func (p *program) completeAgent(c *cobra.Command, args []string, begun string) (
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeAgents completes a command, or a flag, that accepts several agents.
+// completeAgents completes the name of an agent, for a command or a flag that accepts several agents.
 func (p *program) completeAgents(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteAgents, begun)
 }
 
-// completeMessage completes a command whose first argument is a message.
+// completeMessage completes a message id, for a command whose first argument is a message.
 func (p *program) completeMessage(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -40,12 +40,12 @@ func (p *program) completeMessage(c *cobra.Command, args []string, begun string)
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeMessages completes a command that accepts several messages.
+// completeMessages completes a message id, for a command that accepts several messages.
 func (p *program) completeMessages(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteMessages, begun)
 }
 
-// completeThread completes a command whose only argument is a thread.
+// completeThread completes a thread id, for a command whose only argument is a thread.
 func (p *program) completeThread(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
@@ -53,12 +53,12 @@ func (p *program) completeThread(c *cobra.Command, args []string, begun string) 
 	return p.complete(c, mcpserver.CompleteThreads, begun)
 }
 
-// completeProjects completes a project.
+// completeProjects completes the name of a project.
 func (p *program) completeProjects(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return p.complete(c, mcpserver.CompleteProjects, begun)
 }
 
-// completeClaims completes the paths that the user has claimed in this folder or below it.
+// completeClaims completes a path that the user has claimed in this folder or below it.
 func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	below := ""
 	if caller, err := hello(p.env, stdioOptions{}); err == nil && caller.WorkTree != "" && caller.Dir != caller.WorkTree {
@@ -71,13 +71,13 @@ func (p *program) completeClaims(c *cobra.Command, _ []string, begun string) ([]
 	return words, how
 }
 
-// completionBash is a script that is printed before cobra's script.
+// completionBash is a script that is printed before cobra's own script for Bash.
 //
 //go:embed completion.bash
 var completionBash string
 
-// loadCompletion lists, for each shell, the user's startup file and the lines that load completion. The lines run
-// this program each time, so that the script always matches the program's version.
+// loadCompletion lists, for each shell, the user's startup file and the lines to add to it. The lines run this program
+// each time a shell starts, so that the script always matches the program's version.
 var loadCompletion = []struct{ shell, file, lines string }{
 	{"bash", "~/.bashrc", "  source <(mailtree completion bash)"},
 	{"zsh", "~/.zshrc", "  autoload -U compinit && compinit\n  source <(mailtree completion zsh)"},
@@ -85,13 +85,13 @@ var loadCompletion = []struct{ shell, file, lines string }{
 	{"powershell", "$PROFILE", "  mailtree completion powershell | Out-String | Invoke-Expression"},
 }
 
-// completionNu is the script for Nushell, for which cobra has none.
+// completionNu is the completion script for Nushell, which cobra does not support.
 //
 //go:embed completion.nu
 var completionNu string
 
-// completionNushell prints the script for Nushell. Nushell parses a script completely before it runs any program, so
-// the completion script must be saved in a file.
+// completionNushell returns the command that prints the completion script for Nushell. Nushell parses a script
+// completely before it runs any program, so the completion script must be saved in a file.
 func completionNushell() *cobra.Command {
 	return &cobra.Command{
 		Use:   "nushell",
@@ -109,8 +109,8 @@ func completionNushell() *cobra.Command {
 	}
 }
 
-// loadsAlone changes the `completion` command so that its scripts need no other packages and can be loaded with a
-// single line.
+// loadsAlone changes the `completion` command so that its scripts need no other packages, and so that one line is
+// enough to load a script.
 func loadsAlone(root *cobra.Command) {
 	completion, _, err := root.Find([]string{"completion"})
 	if err != nil {
@@ -145,7 +145,7 @@ func loadsAlone(root *cobra.Command) {
 	}
 }
 
-// keepsAddresses changes cobra's script for bash so that Bash treats an address such as Ann@shop as one word.
+// keepsAddresses changes cobra's script for Bash so that Bash treats an address such as Ann@shop as one word.
 var keepsAddresses = strings.NewReplacer(
 	"_init_completion -n =: ", "_init_completion -n =:@ ",
 	"handle_special_char \"$cur\" :\n", "handle_special_char \"$cur\" :\n    __mailtree_handle_special_char \"$cur\" @\n",
@@ -160,8 +160,8 @@ func (p *program) complete(c *cobra.Command, what, begun string) ([]cobra.Comple
 		return nil, none
 	}
 	person, _ := p.me()
-	// Read the settings again: when they were first read, the flags before the cursor had not been parsed as flags.
-	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // completion needs only the store: see goesOn
+	// Read the settings again. The first time, the flags before the cursor had not yet been parsed as flags.
+	cfg, _ := loadConfig(c.Flags(), p.env, "", os.UserHomeDir) // like the commands in goesOn, completion needs only the store
 	if cfg == nil || cfg.Store == "" {
 		return nil, none
 	}

@@ -20,12 +20,14 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// written is text that the user wrote, and the file that contains it. file is empty if the text is not from a file.
+// written is text that the user wrote, and the file that contains the text. file is empty if the text is not from a
+// file.
 type written struct {
 	text, file string
 }
 
-// settle removes the file if the text was sent. Otherwise it adds the file's name to the error.
+// settle removes the file if err is nil, which means that the text was sent. Otherwise, it adds the file's name to the
+// error.
 func (w *written) settle(err error) error {
 	switch {
 	case w.file == "":
@@ -48,8 +50,8 @@ func belowScissors(draft string) string {
 	return strings.TrimSpace(below)
 }
 
-// formatDraft returns the initial text for the editor: the header, room for the text and, below the scissors, the
-// message being answered.
+// formatDraft returns the initial text for the editor: the header, room for the text and, below the scissors line, the
+// message that the user is replying to.
 func formatDraft(e *mcpserver.Envelope, quoted string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "To: %s\n", strings.Join(e.To, ", "))
@@ -72,9 +74,9 @@ func quote(d *deskWork, m *mail.Message) string {
 	return b.String()
 }
 
-// takeDraft splits a draft that the user has edited. It reads the recipients and the subject from the header, and
-// stores the text below the header in w. If the user removed the header, recipients and subject do not change. Any
-// other line in the header is an error, because it would otherwise be sent as text.
+// takeDraft splits a draft that the user has edited. It takes the recipients and the subject from the header, and
+// stores the text below the header in w. If the user has removed the header, the recipients and the subject stay the
+// same. Any other line in the header is an error, because it would otherwise be sent as text.
 func (o *sendOptions) takeDraft(w *written) error {
 	text, _, _ := strings.Cut("\n"+w.text, "\n"+scissors)
 	text = strings.TrimPrefix(text, "\n")
@@ -106,8 +108,8 @@ func (o *sendOptions) takeDraft(w *written) error {
 	}
 }
 
-// needUTF8 returns an error if text is not valid UTF-8. Without this check, each invalid byte would become U+FFFD on
-// its way to the server.
+// needUTF8 returns an error if text is not valid UTF-8. Without this check, each invalid byte would be replaced with
+// U+FFFD on its way to the server.
 func needUTF8(text string) error {
 	if utf8.ValidString(text) {
 		return nil
@@ -123,8 +125,9 @@ func (p *program) readText() (*written, error) {
 // shellNotFound is the exit status of a shell that cannot find the command.
 const shellNotFound = 127
 
-// editText opens text in VISUAL, EDITOR or vi, and returns the edited text. The caller must call settle on the
-// result. If the editor fails, editText leaves the text in a file, and the error contains the file's name.
+// editText opens text in the editor given by VISUAL or EDITOR, or in vi, and returns the edited text. The caller must
+// call settle on the result. If the editor fails, editText leaves the text in a file, and the error contains the file's
+// name.
 func (p *program) editText(ctx context.Context, name, text string) (*written, error) {
 	dir, err := os.MkdirTemp("", "mailtree-")
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 // overrides the defaults. See docs/reference/settings.md, "Settings".
 type config struct {
 	settings []setting // the settings as given, for `mailtree config`
-	misspelt []string  // a sentence for each name in .env that seems to be a misspelled setting
+	misspelt []string  // one sentence for each name in .env that looks like a misspelled setting
 
 	Store          string // absolute path
 	Host           string
@@ -54,8 +54,8 @@ type config struct {
 	Idle           time.Duration // how long a background server keeps running without connections
 	SyncInterval   time.Duration
 	ClaimAlone     bool
-	Poll           time.Duration // time between scans of the trees; 0 means watch file events instead
-	Domains        []string      // domains of mailbox addresses, in lower case; Message-IDs and authors use the first
+	Poll           time.Duration // time between scans of the trees; 0 means that file events are used instead
+	Domains        []string      // domains of mailbox addresses, in lower case; Message-IDs and authors use the first domain
 	SummaryCommand string        // a shell command; may be empty
 	Notify         []string      // a program and its arguments; may be empty
 
@@ -69,15 +69,15 @@ type config struct {
 	step func(name string) // called at each step, where a test may kill the program; nil except in tests
 }
 
-// setting describes a setting, with its value and the source of the value.
+// setting is a setting, with its value and the source of the value.
 type setting struct {
 	Name, Flag, Default, Help string
-	of                        string // commands that have the flag, separated by spaces; empty means all commands
-	program                   bool   // the value is a program to run, so a cloned folder's .env must not set it
+	of                        string // the commands that have the flag, separated by spaces; empty means all commands
+	program                   bool   // the value is a program to run, so the .env of a cloned folder must not set it
 	Value, Source             string // Source is flag, environment, .env or default
 }
 
-// settings lists all settings. The first six have the same names as in the servers that this program replaces.
+// settings lists all settings. The first six have the same names as in the servers that mailtree replaces.
 func settings() []setting {
 	return append([]setting{
 		{
@@ -218,8 +218,8 @@ func settings() []setting {
 	}, gatewaySettings()...)
 }
 
-// addSettingFlags adds the flags for a command's settings to f. If command is "", it adds the flags that all commands
-// have.
+// addSettingFlags adds to f the flags for the settings of a command. If command is "", it adds the flags that all
+// commands have.
 func addSettingFlags(f *pflag.FlagSet, command string) {
 	for _, s := range settings() {
 		if s.Flag == "" || s.of != command && !slices.Contains(strings.Fields(s.of), command) {
@@ -264,8 +264,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	return c, c.parse(values, home)
 }
 
-// misspelt returns a sentence for each name that seems to be a misspelled setting. Other names belong to other
-// programs that read the same file.
+// misspelt returns a sentence for each name that looks like a misspelled setting. It ignores all other names, because
+// other programs may read the same file.
 func misspelt(file map[string]string) (out []string) {
 	all := settings()
 	names := make([]string, len(all))
@@ -281,10 +281,10 @@ func misspelt(file map[string]string) (out []string) {
 	return out
 }
 
-// source returns where the value of a setting comes from: flag, environment, .env or default.
+// source returns where the value of a setting came from: flag, environment, .env or default.
 func (c *config) source(name string) string { return c.setting(name).Source }
 
-// given returns the flag if the setting's value comes from the flag, and otherwise the setting's name.
+// given returns the flag if the setting's value came from a flag, and otherwise the setting's name.
 func (c *config) given(name string) string {
 	if s := c.setting(name); s.Source == "flag" {
 		return "--" + s.Flag
@@ -344,7 +344,8 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	auth := choice("AUTH", "user", "open", "token")
 	c.RequireToken, c.UserOnly = auth == "token", auth == "user"
 	if v["SOCKET"] != "" {
-		// Otherwise, OS users who may use only aimx, on the socket, could use the other tools over HTTP.
+		// Without a token, OS users who may use only the aimx toolset on the socket could use the other tools over
+		// HTTP.
 		c.RequireToken = true
 		if c.Socket, err = absolute(v["SOCKET"], home); err != nil {
 			errs = append(errs, fmt.Errorf("SOCKET: %w", err))
@@ -395,7 +396,7 @@ func (c *config) parse(v map[string]string, home func() (string, error)) error {
 	return errors.Join(errs...)
 }
 
-// pollInterval parses WATCH. It returns 0 if WATCH selects file events.
+// pollInterval parses the WATCH setting. It returns 0 if WATCH selects file events.
 func pollInterval(watch string) (time.Duration, error) {
 	switch watch {
 	case "events":
@@ -477,7 +478,7 @@ func configCommand(p *program) *cobra.Command {
 	return c
 }
 
-// settingShape is the JSON form in which `mailtree config` prints a setting.
+// settingShape is the JSON form of a setting in the output of `mailtree config`.
 type settingShape struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`

@@ -16,7 +16,7 @@ import (
 )
 
 // confirm asks the user the question if an argument is a row number and the last list was not printed by `mailtree`
-// without arguments. In that case, the user may be thinking of a different list. It asks on the terminal, even if
+// without arguments, because the user may then be thinking of a different list. It asks on the terminal, even if
 // standard input contains the text of a message. It returns an error if the user does not agree.
 func (p *program) confirm(d *deskWork, question string) error {
 	if !d.unsure {
@@ -39,7 +39,8 @@ func (p *program) confirm(d *deskWork, question string) error {
 	return nil
 }
 
-// confirmMessages is like confirm. The question consists of what, an action such as "Archive", and the messages.
+// confirmMessages is like confirm, but builds the question from what, an action such as "Archive", and from the
+// subjects and senders of the messages.
 func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string, ids []string) error {
 	if !d.unsure {
 		return nil
@@ -60,8 +61,8 @@ func (p *program) confirmMessages(ctx context.Context, d *deskWork, what string,
 	return p.confirm(d, text+"?")
 }
 
-// ask prints the question to standard error and returns the line that the user types, in lower case. If standard
-// input ends before the line does, ok is false.
+// ask prints the question to standard error, and returns the line that the user types, in lower case. ok is false if
+// standard input ends before the end of the line.
 func (p *program) ask(from io.Reader, question string) (answer string, ok bool) {
 	cli.NewScreen(p.std.err, p.variable).Tell("%s", question)
 	line, err := bufio.NewReader(from).ReadString('\n')

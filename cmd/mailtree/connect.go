@@ -13,9 +13,9 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// withServer calls do with a client of the store's server. If no server is running, it starts one in the background. It
-// returns errors from do, and an error if the server cannot be reached. If the store has no projects, it instead
-// returns begin's error, which explains how to start.
+// withServer calls do with a client of the store's server. If no server is running, withServer starts one in the
+// background. It returns errors from do, and an error if the server cannot be reached. If the store has no projects, it
+// instead returns the error from begin, which explains how to get started.
 func (p *program) withServer(ctx context.Context, do func(ctx context.Context, c *cli.Client) error) error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return p.begin()
@@ -45,8 +45,8 @@ func (p *program) asCommand(ctx context.Context, dial dialFunc, do func(context.
 // dialFunc connects to a store's server.
 type dialFunc = func(ctx context.Context) (net.Conn, error)
 
-// reach returns a client whose server answers. A server that is shutting down may accept a connection and close it.
-// In that case, reach connects to the next server. It returns errors from dial, ctx and notServed.
+// reach returns a client for a server that responds. A server that is shutting down may accept a connection and close
+// it. In that case, reach connects to the next server. It returns errors from dial, ctx and notServed.
 func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) (*cli.Client, error) {
 	c := cli.NewClient(dial, caller)
 	for end := time.Now().Add(grace); ; {
@@ -68,7 +68,7 @@ func (p *program) reach(ctx context.Context, dial dialFunc, caller tool.Caller) 
 	}
 }
 
-// atTerminal reports whether a user seems to have typed this command. That is the case if standard error is a terminal
+// atTerminal reports whether a user seems to have typed this command. This is the case if standard error is a terminal
 // and the command does not run in an agent's session.
 func (p *program) atTerminal() bool {
 	return cli.IsTerminal(p.std.err) && p.variable("AGENT_NAME") == ""

@@ -20,7 +20,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// Exit statuses.
+// These are the exit statuses of the program.
 const (
 	exitFailed  = 1 // the command failed
 	exitUsage   = 2 // the command line is wrong
@@ -49,19 +49,18 @@ type deskWork struct {
 	mcpserver.Desk // the project, the user's agent, and the full ids of the arguments
 
 	places   repo.Folders // the folders that contain projects' code bases
-	json     bool         // print answers as JSON
-	listFile string       // see program.listFile
-	threads  []string     // see namedRows.Threads
-	unsure   bool         // see namedRows.Unsure
-	cursor   string       // cursor at which to continue a list; empty means the beginning
+	json     bool         // print results as JSON
+	listFile string       // path returned by program.listFile
+	threads  []string     // the threads of the rows, as in namedRows.Threads
+	unsure   bool         // the user must confirm the action (see namedRows.Unsure)
+	cursor   string       // where to continue a list; empty means at the beginning
 	listed   []string     // ids of the messages that this command has listed so far
 
 	rowProjects []string // the listed messages' projects, if the list covers all projects
 
-	// as is "MAILTREE_ME=NAME " if a command needs that variable to run as d.Person, and "" if NAME is the login name.
+	// as is "MAILTREE_ME=NAME " if a command needs that variable to run as d.Person. Otherwise, it is "".
 	as string
-	// at is " --project SLUG" if a command that is run in this folder needs that flag to reach the project, and ""
-	// otherwise.
+	// at is " --project SLUG" if a command in this folder needs that flag to reach the project. Otherwise, it is "".
 	at string
 }
 
@@ -86,7 +85,7 @@ func (p *program) addProjectFlag(c *cobra.Command, project *string) {
 	_ = c.RegisterFlagCompletionFunc("project", p.completeProjects)
 }
 
-// errNoProject is the error for a command without --project that runs in a folder outside all projects.
+// errNoProject is the error for a command without --project in a folder that is not in a project.
 var errNoProject = errors.New("this folder is not in a project: cd into a project's folder (`mailtree projects` lists them), " +
 	"use --project, or run `mailtree new project` here")
 
@@ -101,7 +100,7 @@ const (
 // atDesk calls do with a client of the server and the project. If the command acts as the user's agent, do also
 // receives that agent. The ids of messages and threads may be abbreviated, or may be row numbers from the last list. In
 // either case, do receives the full ids. Without --project, atDesk uses the project of the list if an id is a row
-// number, and this folder's project otherwise. If this folder is in no project, the error wraps errNoProject.
+// number, and otherwise the project of this folder. If this folder is not in a project, the error wraps errNoProject.
 func (p *program) atDesk(
 	ctx context.Context, f *deskFlags, who whose, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -115,15 +114,15 @@ func (p *program) atDesk(
 	return p.askDesk(ctx, f, ask, ids, do)
 }
 
-// atStore is like atDesk, but for all projects of the store. If json is set, answers are printed as JSON.
+// atStore is like atDesk, but for all projects of the store. If json is set, results are printed as JSON.
 func (p *program) atStore(ctx context.Context, json bool, do func(ctx context.Context, d *deskWork) error) error {
 	return p.withServer(ctx, func(ctx context.Context, c *cli.Client) error {
 		return do(ctx, &deskWork{Client: c, Screen: cli.NewScreen(p.std.out, p.variable), json: json, listFile: p.listFile()})
 	})
 }
 
-// atDeskOf is like atDesk, but for the agent with the given name or address. If agent is empty, it uses the user's
-// agent.
+// atDeskOf is like atDesk, but for the agent with the given name or address. If agent is empty, atDeskOf uses the
+// user's agent.
 func (p *program) atDeskOf(
 	ctx context.Context, f *deskFlags, agent string, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -133,7 +132,7 @@ func (p *program) atDeskOf(
 	return p.askDesk(ctx, f, mcpserver.DeskAsk{Agent: agent}, ids, do)
 }
 
-// askDesk is like atDesk, but adds the ids to the given request.
+// askDesk is like atDesk, but sends the given request, to which it adds the ids.
 func (p *program) askDesk(
 	ctx context.Context, f *deskFlags, ask mcpserver.DeskAsk, ids []string, do func(ctx context.Context, d *deskWork) error,
 ) error {
@@ -182,7 +181,8 @@ func (p *program) askDesk(
 	return err
 }
 
-// toReach returns the flag that a command in this folder needs in order to use the project, or "" if it needs none.
+// toReach returns the flag that a command in this folder needs to reach the project, or "" if the command needs no
+// flag.
 func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	here, err := p.projectKey("")
 	if err == nil {
@@ -193,8 +193,8 @@ func (p *program) toReach(resolver *storedir.Resolver, slug string) string {
 	return " --project " + slug
 }
 
-// undoing returns the command line that undoes this command's action in any shell. It sets MAILTREE_ME if the action was
-// not taken under the login name, because the variable may have been set for this command only.
+// undoing returns the command line that undoes this command's action in any shell. If the action was not taken under
+// the login name, the command line sets MAILTREE_ME, because the user may have set the variable for this command only.
 func (d *deskWork) undoing() string { return d.as + "mailtree undo" + d.at }
 
 // projectKey returns the key that identifies a project to the server. If given is "", it returns the key for this
@@ -214,8 +214,8 @@ func (p *program) projectKey(given string) (string, error) {
 }
 
 // me returns the user's agent name: MAILTREE_ME or, if that is not set, the login name. It returns an error if
-// MAILTREE_ME is not a valid agent name. The login name may contain characters that are not allowed in an agent name.
-// maildir.PersonName removes them later.
+// MAILTREE_ME is not a valid agent name. A login name may contain characters that are not allowed in an agent name.
+// maildir.PersonName removes these characters later.
 func (p *program) me() (string, error) {
 	if name := p.variable("MAILTREE_ME"); name != "" {
 		if why := format.CheckName(name); why != "" {
@@ -226,8 +226,8 @@ func (p *program) me() (string, error) {
 	return loginName()
 }
 
-// loginName returns the agent name of a user who has not set MAILTREE_ME: the login name or, if that is reserved for the
-// server, the login name followed by "-user".
+// loginName returns the agent name of a user who has not set MAILTREE_ME. It is the login name or, if that name is
+// reserved for the server, the login name followed by "-user".
 func loginName() (string, error) {
 	u, err := user.Current()
 	if err != nil {
@@ -239,7 +239,7 @@ func loginName() (string, error) {
 	return u.Username, nil
 }
 
-// call calls a tool and prints its answer with present.
+// call calls a tool and prints the result with present.
 func call[T any](ctx context.Context, d *deskWork, tool string, args any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Call(ctx, tool, args, answer) }, show)
 }
@@ -249,8 +249,8 @@ func readURI[T any](ctx context.Context, d *deskWork, uri string, show func(answ
 	return present(d, func(answer any) error { return d.Read(ctx, uri, answer) }, show)
 }
 
-// askVerb asks the server to run one of its socket's verbs, and prints the answer with present. If d has a project,
-// the verb runs in that project.
+// askVerb asks the server to run one of its socket's verbs, and prints the result with present. If d has a project, the
+// verb runs in that project.
 func askVerb[T any](ctx context.Context, d *deskWork, verb string, ask any, show func(answer *T) error) error {
 	return present(d, func(answer any) error { return d.Ask(ctx, cli.Of(d.Slug, verb), ask, answer) }, show)
 }
@@ -264,7 +264,7 @@ func (p *program) printJSON(answer any) error {
 	return cli.NewScreen(p.std.out, p.variable).JSON(text)
 }
 
-// present prints the answer that get fetches. With --json, it prints the answer unchanged. Otherwise it calls show.
+// present prints the result that get retrieves. With --json, it prints the result unchanged. Otherwise, it calls show.
 func present[T any](d *deskWork, get func(answer any) error, show func(answer *T) error) error {
 	if d.json {
 		var raw json.RawMessage

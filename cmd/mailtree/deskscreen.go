@@ -62,14 +62,14 @@ func deskCommand(p *program) *cobra.Command {
 	return c
 }
 
-// deskSource implements desk.Source. It makes the same requests as the corresponding commands.
+// deskSource implements desk.Source. It sends the same requests as the corresponding commands.
 type deskSource struct {
 	*program
 	slug, place string // the project, and its name on the screen; slug is empty for all projects
 }
 
-// forRow calls do with a client of the server, for the project of a row. In a list of one project, rows do not
-// specify a project.
+// forRow calls do with a client of the server, for the project of a row. In a list that covers a single project, the
+// rows do not specify the project.
 func (s *deskSource) forRow(ctx context.Context, project string, do func(ctx context.Context, d *deskWork) error) error {
 	if project = cmp.Or(project, s.slug); project == "" {
 		return s.atStore(ctx, false, do)

@@ -23,19 +23,19 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// templates contains a template file NAME.tmpl for each command NAME, which formats the command's answer. The file
-// parts.tmpl contains parts that several templates use.
+// templates contains a template file NAME.tmpl for each command NAME. The template formats the server's response to the
+// command. The file parts.tmpl contains parts that several templates use.
 //
 //go:embed templates
 var templates embed.FS
 
-// asking is a function that sends a command's request, with the given arguments, and decodes the server's answer.
+// asking is a function that sends a command's request with the given arguments, and decodes the server's response.
 type asking func(ctx context.Context, d *deskWork, args []string, answer any) error
 
 // params are a tool's arguments.
 type params map[string]any
 
-// Each command below makes one request to the server and prints the answer with a template.
+// Each command below sends one request to the server and prints the response with a template.
 
 func agentsCommand(p *program) *cobra.Command {
 	return asks(p, nobodys, &cobra.Command{
@@ -86,8 +86,8 @@ func claimsCommand(p *program) *cobra.Command {
 	}, showByTemplate[mail.ClaimsResource])
 }
 
-// askWhois returns the function that asks the server about the agent in the argument or, without an argument, about the
-// user's agent.
+// askWhois returns the function that asks the server about the agent in the argument or, if there is no argument, about
+// the user's agent.
 func askWhois(*pflag.FlagSet) asking {
 	return func(ctx context.Context, d *deskWork, args []string, answer any) error {
 		name := cmp.Or(strings.Join(args, ""), d.Person)
@@ -133,7 +133,7 @@ func claimCommand(p *program) *cobra.Command {
 	})
 }
 
-// lease parses the duration that a user has given with --for. It returns a usage error if the duration is not between
+// lease parses the duration that a user has passed with --for. It returns a usage error if the duration is not between
 // MinTTL and MaxTTL.
 func lease(c *cobra.Command, given string) (time.Duration, error) {
 	ttl, err := cli.Duration(given)
@@ -146,11 +146,11 @@ func lease(c *cobra.Command, given string) (time.Duration, error) {
 	return ttl, nil
 }
 
-// isLong contains the commands in this file whose lists may be longer than one page.
+// isLong contains the commands in this file whose lists may exceed one page.
 var isLong = map[string]bool{"agents": true, "claims": true}
 
 // asks turns c into a command for users. The command accepts no arguments unless c.Args is set. flags adds the
-// command's flags, and returns the function that sends the request. show prints the server's answer.
+// command's flags, and returns the function that sends the request. show prints the server's response.
 func asks[T any](
 	p *program, who whose, c *cobra.Command, flags func(*pflag.FlagSet) asking,
 	show func(ctx context.Context, d *deskWork, name string, answer *T) error,
@@ -181,8 +181,8 @@ func asks[T any](
 	return c
 }
 
-// showByTemplate prints an answer with the template for the command name. It first makes every text in the answer
-// safe for one line of a terminal. See cli.Screen.Lay.
+// showByTemplate prints a response with the template for the command called name, in the layout of cli.Screen.Lay. It
+// first makes every string in the response safe to print on a single line of a terminal.
 func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *T) error {
 	printable(reflect.ValueOf(answer))
 	t, err := template.New(name).Funcs(d.templateFuncs(name)).ParseFS(templates, "templates/*.tmpl")
@@ -197,7 +197,7 @@ func showByTemplate[T any](_ context.Context, d *deskWork, name string, answer *
 	return nil
 }
 
-// templateFuncs returns the functions for the template of a command's answer.
+// templateFuncs returns the functions that the template for a command can call.
 func (d *deskWork) templateFuncs(name string) template.FuncMap {
 	return template.FuncMap{
 		"ago": d.Ago, "in": d.In, "shortID": d.ShortID, "exact": cli.Exact, "bold": d.Bold, "faint": d.Faint,
@@ -217,7 +217,7 @@ func (d *deskWork) templateFuncs(name string) template.FuncMap {
 	}
 }
 
-// printable makes each text in v safe for a line of a terminal.
+// printable makes each string in v safe to print on a single line of a terminal.
 func printable(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.String:
@@ -240,7 +240,7 @@ func printable(v reflect.Value) {
 }
 
 // inProject converts paths that are relative to this folder to paths that are relative to the project. A path that
-// begins with .. becomes absolute. If this folder is not in the project, inProject returns the paths unchanged.
+// begins with ".." becomes absolute. If this folder is not in the project, inProject returns the paths unchanged.
 func inProject(d *deskWork, paths []string) []string {
 	here, err := os.Getwd()
 	if err != nil {
@@ -257,14 +257,14 @@ func inProject(d *deskWork, paths []string) []string {
 			all[i] = here + "/" + path
 		case filepath.IsAbs(path) || below == ".":
 			all[i] = path
-		default: // not filepath.Join, which would remove a meaningful trailing slash
+		default: // not filepath.Join, because it would remove a trailing slash, which is significant
 			all[i] = below + "/" + path
 		}
 	}
 	return all
 }
 
-// matched formats the number of tracked files that a claim covers. files is nil if they were not counted.
+// matched formats the number of tracked files that a claim covers. files is nil if the files were not counted.
 func matched(files *int) string {
 	if files == nil {
 		return "not counted"
@@ -290,7 +290,8 @@ func presence(status string, asks bool, held *mail.HeldShape) string {
 // wideAgents is the smallest width of a terminal on which `mailtree agents` shows programs and tasks.
 const wideAgents = 120
 
-// stateOf returns an agent's state as a word. An agent that reports no state is active or quiet. A user has no state.
+// stateOf returns a word for an agent's state. An agent that does not report its state is active or quiet. A user has
+// no state.
 func (d *deskWork) stateOf(a *mail.Listed) string {
 	state := presence(a.Status, a.Asks, a.Held)
 	if state != "" || a.Program == maildir.PersonProgram {
@@ -330,7 +331,8 @@ func some(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// madeAt formats a commit with hash, time and subject, as the tool returns it, but with a human-readable time.
+// madeAt formats a commit that a tool has returned as hash, time and subject. It replaces the time with a
+// human-readable time.
 func (d *deskWork) madeAt(commit string) string {
 	hash, rest, _ := strings.Cut(commit, " ")
 	stamp, subject, ok := strings.Cut(rest, " ")

@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// TestDocs runs the sh blocks of README.md, the tutorial and the how-to pages with the real program. All blocks of a
-// page run in order in one shell in one terminal, in an empty home folder. A text block after an sh block shows what
+// TestDocs runs the sh blocks of README.md, the tutorial and the how-to pages with the real program. The blocks of a
+// page run in order, in one shell in one terminal, with an empty home folder. A text block after an sh block shows what
 // the block prints.
 //
-// Comments in a page's source say how the test runs it:
+// Comments in a page's source control how the test runs the page:
 //
 //	<!-- not run: REASON -->   the next sh block is not run
 //	<!-- exits N -->           the next sh block ends with this exit status instead of 0
 //	<!-- in the background --> the next sh block starts a server, and runs until the page ends
 //	<!-- run                   runs the lines that follow, which readers do not see. The command `project` creates
-//	                           the code base ~/backend with a project and two agents, and changes to it
+//	                           the code base ~/backend with a project and two agents, and enters that folder
 func TestDocs(t *testing.T) {
 	for _, program := range []string{"script", "curl", "git"} { // script is in Debian's bsdutils
 		if _, err := exec.LookPath(program); err != nil {
@@ -128,7 +128,7 @@ const docProject = `project() {
 
 // runBlocks runs a page's blocks, and compares what they print with what the page shows.
 func runBlocks(t *testing.T, blocks []*docBlock) {
-	work, err := os.MkdirTemp("", "d-") // short, because the program cuts long paths to fit the terminal
+	work, err := os.MkdirTemp("", "d-") // short, because the program truncates long paths to fit the terminal
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func runBlocks(t *testing.T, blocks []*docBlock) {
 	}
 }
 
-// freePort returns a port that no program uses.
+// freePort returns a port that no program is using.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -195,8 +195,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// varying lists patterns for text that differs between two runs, with the replacements that are made before outputs are
-// compared.
+// varying lists patterns for text that differs between two runs, and the replacements to make before comparing outputs.
 var varying = []struct {
 	seen *regexp.Regexp
 	with string
@@ -224,8 +223,8 @@ func normalize(text string) string {
 
 var anything = regexp.MustCompile(` ?… ?`)
 
-// likeShown returns a regular expression for the normalized outputs that a page's text allows. In the text, … matches
-// anything, even nothing.
+// likeShown returns a regular expression that matches every normalized output that a page's text allows. An ellipsis
+// (…) in the text matches anything, even nothing.
 func likeShown(text string) *regexp.Regexp {
 	return regexp.MustCompile("^" + anything.ReplaceAllString(regexp.QuoteMeta(normalize(text)), ".*") + "$")
 }

@@ -57,7 +57,7 @@ func doctorCommand(p *program) *cobra.Command {
 }
 
 // doctor prints one line for each finding. The line begins with "ok", with "--" for a remark, or with "!!" for a
-// problem. Problems come last and say what to do.
+// problem. Problems come last, and say what to do.
 type doctor struct {
 	p   *program
 	all bool // list every finding
@@ -68,8 +68,8 @@ type doctor struct {
 	json  bool           // print the findings as JSON
 	found []findingShape // the findings so far, if json is set
 
-	// sends is set if the running server sends mail to other domains or, without a running server, if the settings
-	// allow it.
+	// sends reports whether the running server sends mail to other domains. If no server is running, it reports whether
+	// the settings allow such mail.
 	sends bool
 }
 
@@ -88,7 +88,7 @@ func (d *doctor) say(format string, args ...any) {
 
 func (d *doctor) note(format string, args ...any) { d.add("--", format, args) }
 
-// add prints a finding, or stores it to be printed at the end.
+// add prints a finding, or stores the finding to be printed at the end.
 func (d *doctor) add(mark, format string, args []any) {
 	line := finding(mark, format, args)
 	switch {
@@ -104,8 +104,8 @@ func (d *doctor) add(mark, format string, args []any) {
 
 func (d *doctor) print(text string) { cli.NewScreen(d.p.std.out, d.p.variable).Tell("%s", text) }
 
-// finding formats one line. args may contain text written by others, so finding escapes characters that could end the
-// line or control the terminal.
+// finding formats one line. Because args may contain text written by others, finding escapes characters that could end
+// the line or control the terminal.
 func finding(mark, form string, args []any) string {
 	for i, a := range args {
 		switch a := a.(type) {
@@ -147,7 +147,7 @@ func (d *doctor) listed(n int) int {
 
 const unlisted = "%d more like these: `mailtree doctor --all` lists them"
 
-// sayMore reports that n more findings were left out.
+// sayMore reports that n more findings of one kind are not listed.
 func (d *doctor) sayMore(n int) {
 	if n > 0 {
 		d.bad += n - 1
@@ -202,8 +202,8 @@ func (d *doctor) examine(ctx context.Context) {
 	d.index(ctx, v)
 }
 
-// refused reports the projects that this version refuses to open because of their format. A running server reports them
-// itself.
+// refused reports the projects that this version refuses to open because of their format. Call it only if no server is
+// running, because a running server reports these projects itself.
 func (d *doctor) refused() {
 	all, err := storedir.Refused(d.p.cfg.Store)
 	if err != nil {
@@ -214,7 +214,7 @@ func (d *doctor) refused() {
 	}
 }
 
-// server checks the running server, through its socket.
+// server checks the running server through its socket.
 func (d *doctor) server(ctx context.Context) {
 	holder := storedir.Holder(d.p.cfg.Store)
 	ctx, cancel := context.WithTimeout(ctx, grace)
@@ -276,7 +276,7 @@ func (d *doctor) permissions() {
 	}
 }
 
-// files checks that the store's own files are readable. The user may have replaced them.
+// files checks that the store's own files are readable. Users may have replaced these files.
 func (d *doctor) files() {
 	bad := maildir.FileProblems(d.p.cfg.Store)
 	for _, err := range bad {
@@ -287,8 +287,8 @@ func (d *doctor) files() {
 	}
 }
 
-// notifications checks that the program in NOTIFY_COMMAND exists. If the server cannot run the program, it only writes
-// a log line.
+// notifications checks that the program in NOTIFY_COMMAND exists. A server that cannot run the program only logs the
+// failure.
 func (d *doctor) notifications() {
 	if len(d.p.cfg.Notify) == 0 {
 		return
@@ -332,8 +332,8 @@ func (d *doctor) watches() {
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
 }
 
-// invalid lists the invalid files. The running server knows why it did not send a file. If no server answers, the list
-// comes from the index.
+// invalid lists the invalid files. It asks the running server, which also knows why it did not send a file. If no
+// server responds, the list comes from the index.
 func (d *doctor) invalid(ctx context.Context, v *view) ([]format.Problem, error) {
 	if v.running {
 		asking, cancel := context.WithTimeout(ctx, grace)
@@ -363,8 +363,8 @@ func (d *doctor) problems(ctx context.Context, v *view) {
 	d.sayMore(len(all) - listed)
 }
 
-// projects reports projects that share a path, and projects whose folder is below the top of a working tree. Agents in
-// other folders of that working tree belong to another project.
+// projects reports projects that share a path, and projects whose folder is below the top of a working tree. In the
+// second case, agents in other folders of the working tree belong to another project.
 func (d *doctor) projects() {
 	names, err := storedir.ProjectNames(d.p.cfg.Store)
 	if err != nil {
@@ -431,7 +431,7 @@ func (d *doctor) crossing(v *view) {
 	}
 }
 
-// locks reports old lock files, which a crashed Git may have left behind.
+// locks reports old lock files, which may be left over from a crashed Git command.
 func (d *doctor) locks(slug string, t *tree.Tree) {
 	dir := filepath.Join(t.Dir(), ".git")
 	stale := 0
@@ -469,8 +469,8 @@ func (d *doctor) names(slug string, t *tree.Tree) {
 	}
 }
 
-// claims reports active claims whose holder is not an agent. Such claims block every agent, and no agent can release
-// them.
+// claims reports active claims whose holder is not an agent. Such a claim blocks every agent, and no agent can release
+// it.
 func (d *doctor) claims(slug string, t *tree.Tree) {
 	now := time.Now()
 	all, _, err := claim.Files(t, func(c *claim.Row) bool { return c.Live(now) })
@@ -520,8 +520,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 }
 
-// copies reports inbox and outbox copies that differ from their message because a user edited one of them, and messages
-// without a canonical file. It does not change any files.
+// copies reports inbox and outbox copies that differ from their message because a user edited one of them. It also
+// reports messages without a canonical file. It does not change any files.
 func (d *doctor) copies(ctx context.Context, slug string, t *tree.Tree) {
 	found, err := maildir.CheckCopies(ctx, t)
 	if err != nil {

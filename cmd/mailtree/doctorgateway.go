@@ -18,8 +18,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// gateway reports problems that keep mail from other domains from arriving, or that make other servers distrust our
-// mail. It checks doctor's own settings, not the settings of a running server.
+// gateway reports problems that keep mail from other domains from arriving, or that make other mail servers distrust
+// our mail. It checks doctor's own settings, which may differ from the settings of a running server.
 func (d *doctor) gateway(ctx context.Context, v *view) {
 	g := &d.p.cfg.Gateway
 	if len(g.Listen) == 0 && len(g.Allow) == 0 {
@@ -111,7 +111,7 @@ func (d *doctor) unsent(v *view) {
 // queue reports mail that the server has been unable to send for a day.
 func (d *doctor) queue(ctx context.Context, c *cli.Client) {
 	var q mcpserver.Queued
-	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // outgoing mail is off, or the server did not answer
+	if err := c.Ask(ctx, "queue", mcpserver.QueueAsk{}, &q); err != nil { // outgoing mail is off, or the server did not respond
 		return
 	}
 	old := q.Items[:0]

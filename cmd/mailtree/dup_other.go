@@ -4,5 +4,5 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// dup duplicates a descriptor: to becomes a copy of from.
+// dup makes the descriptor to a duplicate of the descriptor from.
 func dup(from, to int) error { return unix.Dup2(from, to) }

@@ -62,7 +62,7 @@ func editCommand(p *program) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		// Connect again: the server may have exited while the user was writing.
+		// Connect again, because the server may have exited while the user was writing.
 		return changed.settle(p.atDesk(ctx, f, mine, nil, func(ctx context.Context, d *deskWork) error {
 			ask := mcpserver.MessageAsk{
 				Agent:   d.Person,
@@ -76,8 +76,8 @@ func editCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showAmendable prints the editable part of a message. If the output is a terminal, it escapes characters that
-// control a terminal.
+// showAmendable prints the part of a message that the user can edit. If the output is a terminal, it escapes characters
+// that control a terminal.
 func showAmendable(d *deskWork, a *maildir.Amendable) error {
 	if d.Width > 0 {
 		a.Text = cli.Text(a.Text)
@@ -113,7 +113,7 @@ func showAmended(d *deskWork, a *maildir.Amended) error {
 	return nil
 }
 
-// withFlags returns the editable part of a message with the text from -m and the subject from -s.
+// withFlags returns the editable part of a message, with the text from -m and the subject from -s.
 func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
 	header := map[string]string{}
 	if f.Changed("subject") {
@@ -126,7 +126,8 @@ func withFlags(f *pflag.FlagSet, now, text, subject string) (*written, error) {
 	return &written{text: "---json\n" + string(data) + "\n---\n\n" + strings.TrimPrefix(text, "\n")}, err
 }
 
-// changeText returns standard input or, at a terminal, the text after the user has edited it.
+// changeText returns the text from standard input. If standard input is a terminal, it lets the user edit the current
+// text instead.
 func (p *program) changeText(ctx context.Context, name, text string) (*written, error) {
 	if cli.IsTerminal(p.std.in) {
 		return p.editText(ctx, name, text)

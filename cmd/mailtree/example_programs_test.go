@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestExamplePrograms runs the programs in examples/ as the scripts in fixtures/examples describe. The programs that use
-// an MCP SDK need the packages that .ci/campaign installs beside the clients' folder: node_modules and python.
+// TestExamplePrograms runs the programs in examples/ as the scripts in fixtures/examples describe. The programs that
+// use an MCP SDK need the packages that .ci/campaign installs beside the clients' folder: node_modules and python.
 func TestExamplePrograms(t *testing.T) {
 	examples, err := filepath.Abs("../../examples")
 	if err != nil {

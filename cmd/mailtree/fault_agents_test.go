@@ -56,7 +56,7 @@ func (a *agent) work() error {
 	return a.lease()
 }
 
-// stands records a delivery's state, as reported in an answer.
+// stands records whether a delivery is read, according to a response.
 func (a *agent) stands(id string, read bool) {
 	a.read[id] = read
 	a.ledger.Stands(a.name, id, read)
@@ -102,7 +102,7 @@ func (a *agent) confirm() error {
 	if id == "" {
 		return nil
 	}
-	a.acked[id] = true // the call may take effect even if it gets no answer
+	a.acked[id] = true // the call may take effect even if it gets no response
 	a.ledger.Ask(a.name, id)
 	err := a.d.call("acknowledge_message", map[string]string{"project_key": faultKey, "agent_name": a.name, "message_id": id}, nil)
 	if err == nil {

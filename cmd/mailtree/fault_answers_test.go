@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// difference is a mismatch between an answer and the files.
+// difference is a mismatch between a response and the files.
 type difference struct {
 	text string
-	lost bool // the answer lacks an item that the server reported before the fault, and whose file is unchanged
+	lost bool // the response lacks an item that was reported before the fault and whose file is unchanged
 }
 
-// differing asks the server for everything that the attempted operation may have changed, and compares the answers
+// differing asks the server for everything that the attempted operation may have changed, and compares the responses
 // with the files.
 func (r *peril) differing() (all []difference) {
 	r.d.t.Helper()
@@ -60,7 +60,7 @@ func (r *peril) differing() (all []difference) {
 	return all
 }
 
-// askDry asks in a dry run whether Eve could claim the pattern.
+// askDry uses a dry run to ask whether Eve could claim the pattern.
 func (r *peril) askDry() (granted, conflict bool, err error) { return r.askClaim("Eve", true) }
 
 // compareInbox compares one inbox with the files: the number of messages, and the message of the attempted operation.

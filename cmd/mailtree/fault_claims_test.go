@@ -110,8 +110,8 @@ type claimer struct {
 	holder string // the agent that won the last contest, if this machine did not
 }
 
-// claim claims a pattern, and repeats the call until it gets an answer. If kill is set, the server is killed during the
-// call.
+// claim claims a pattern, and repeats the call until it gets a response. If kill is set, the server is killed during
+// the call.
 func (m *claimer) claim(pattern string, kill bool) {
 	var res mail.Claimed
 	ask := func() error {
@@ -143,9 +143,9 @@ func (m *claimer) claim(pattern string, kill bool) {
 	}
 }
 
-// onShared turns on sync for the project, although no other machine has joined yet. It runs a sync, which brings the
-// list of claims on this machine up to date. Otherwise, the sync at a server's start would add extra steps, and even
-// more if the list were out of date.
+// onShared turns on sync for the project, although no other machine has joined yet. It then runs a sync, which brings
+// the list of claims on this machine up to date. Without this sync, the sync at a server's start would take extra
+// steps, and even more if the list were out of date.
 func onShared(s *steps) {
 	if _, err := os.Stat(s.bare()); err != nil {
 		s.git(".", "init", "-q", "--bare", "-b", "main", s.bare())

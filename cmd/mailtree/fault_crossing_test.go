@@ -60,8 +60,8 @@ func newCrossing(t *testing.T) *crossing {
 	return c
 }
 
-// draft returns a new message, or a message that must be sent again because there was no answer. Every third message
-// goes from front to back.
+// draft returns a new message, or a message that must be sent again because the last attempt got no response. Every
+// third message goes from front to back.
 func (c *crossing) draft() crossed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func (c *crossing) draft() crossed {
 	return m
 }
 
-// send sends a message. An error means that there was no answer, so the message must be sent again.
+// send sends a message. An error means that there was no response, so the message must be sent again.
 func (c *crossing) send(m crossed) error {
 	var made struct{ ID string }
 	err := c.d.call("send_message", m.message, &made)
@@ -102,8 +102,8 @@ func (c *crossing) answered() int {
 	return len(c.sent)
 }
 
-// die makes the server exit at its nth step from now. It counts the steps in both trees, and the steps that carry
-// mail from one tree to the other.
+// die makes the server exit at its nth step from now. The count includes the steps in both trees and the steps that
+// carry mail from one tree to the other.
 func (c *crossing) die(n int) {
 	if _, err := c.d.verb("die", "at", strconv.Itoa(n)); err != nil {
 		c.d.t.Fatal(err)
@@ -191,8 +191,8 @@ func (c *crossing) check() {
 }
 
 // TestFaultCrossingSteps kills the server before or after each step of a send to another project: in the sender's tree,
-// between the trees or in the other tree. After the next start, the message is in both trees or in neither. If the send
-// was answered, the message is in both.
+// between the trees or in the other tree. After the next start, the message is in both trees or in neither. If the
+// client received a response, the message is in both.
 func TestFaultCrossingSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -226,7 +226,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 		switch {
 		case here == wantHere && there == wantThere:
 			whole++
-			if died { // no answer, but the trees show that the message was sent
+			if died { // no response, but the trees show that the message was sent
 				c.mu.Lock()
 				c.sent[m.Body] = c.idOf(m)
 				c.mu.Unlock()
@@ -250,7 +250,7 @@ func TestFaultCrossingSteps(t *testing.T) {
 	t.Logf("%d times absent, %d times whole", absent, whole)
 }
 
-// idOf returns the id of a message, according to the sender's tree.
+// idOf looks up the id of a message in the sender's tree.
 func (c *crossing) idOf(m crossed) string {
 	all, err := filepath.Glob(filepath.Join(c.tree(m.Project), "messages/*/*/*/*.md"))
 	if err != nil {

@@ -47,7 +47,7 @@ func newDaemon(t testing.TB, store string) *daemon {
 			t.Logf("end of the server's log:\n%s", tail(d.logFile(), 6000))
 			if *keep != "" {
 				t.Logf("store kept: %v", exec.Command("cp", "-a", filepath.Dir(store),
-					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // mv works across file systems
+					filepath.Join(*keep, strings.NewReplacer("/", "-", "#", "").Replace(t.Name()))).Run()) // works across file systems
 			}
 		}
 	})
@@ -121,7 +121,7 @@ func (d *daemon) tryStart() error {
 	return fmt.Errorf("the server did not start: %v", cmd.Wait())
 }
 
-// worked returns the processor time of a process, or 0 if the system does not report it.
+// worked returns the processor time that a process has used, or 0 if the system does not report it.
 func worked(pid int) time.Duration {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, after, ok := strings.Cut(string(data), ") ")
@@ -193,13 +193,13 @@ func (d *daemon) check(l *storetest.Ledger) {
 // toolError is a refusal by the server.
 type toolError struct {
 	text string
-	code string // the refusal's code; empty if it did not come from a tool
+	code string // the refusal's code; empty if the refusal did not come from a tool
 }
 
 func (e *toolError) Error() string { return e.text }
 
-// call calls a tool and decodes its structured answer. For a refusal, it returns a *toolError. Any other error means
-// that there was no answer, so the call may or may not have taken effect.
+// call calls a tool and decodes its structured result. For a refusal, it returns a *toolError. Any other error means
+// that there was no response, so the call may or may not have taken effect.
 func (d *daemon) call(tool string, args, result any) error {
 	return d.callAt("/mcp", tool, args, result)
 }

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFaultDisk checks the answers while the disk is full. It fills the disk under load, several times, and sometimes
-// kills the server while the disk is full. Each call either succeeds, or fails with an error that says that the disk
-// is full. When there is space again, everything continues without a restart.
+// TestFaultDisk checks the responses of the server while the disk is full. It fills the disk under load, several times,
+// and sometimes kills the server while the disk is full. Each call either succeeds, or fails with an error that says
+// that the disk is full. When there is space again, everything works again without a restart.
 func TestFaultDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("tmpfs", func(t *testing.T) {
@@ -78,8 +78,8 @@ func fillDisk(t *testing.T, dir string) {
 	t.Logf("%d calls on a full disk: %s", full, l)
 }
 
-// TestFaultDiskDies checks that every answer is correct if the disk fails under load, so that nothing can be written or
-// removed. When the disk works again, the server starts without help.
+// TestFaultDiskDies checks that every response is correct if the disk fails under load and nothing can be written or
+// removed. Once the disk works again, the server starts without manual intervention.
 func TestFaultDiskDies(t *testing.T) {
 	t.Parallel()
 	needMounts(t, "mkfs.ext4")

@@ -22,8 +22,9 @@ import (
 // TestFaultEdits checks that no edit is lost while users save messages and profiles in a tight loop, half of them in
 // place and half by rename. Meanwhile, agents read, acknowledge and pop the same messages, mark them as unread, and
 // claim and release files. From time to time, the users stop saving until everything that they saved is committed. The
-// server must commit it even though the agents never stop. At the end, each file is as its user last saved it, the
-// history contains every version that was ever left unchanged, and everything matches the agents' answers.
+// server must commit these saves even though the agents never stop. At the end, each file is as its user last saved it,
+// the history contains every version that was ever left unchanged, and everything matches the responses that the agents
+// received.
 func TestFaultEdits(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -35,7 +36,7 @@ func TestFaultEdits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.refusal = func(err error) { // while a file is being saved in place, it is briefly not a valid message
+	l.refusal = func(err error) { // a file that is being saved in place is briefly not a valid message
 		if !strings.Contains(err.Error(), "is not in the inbox") {
 			t.Errorf("refused: %v", err)
 		}

@@ -29,11 +29,11 @@ var errnos = []syscall.Errno{
 	syscall.ENFILE, syscall.EPERM, syscall.ENAMETOOLONG, syscall.ENOSPC,
 }
 
-// TestFaultErrno checks that the server's answers are correct when a file call fails. It makes every file call below
-// the tree fail in every kind of operation, once with each errno, and compares each answer with the files. Everything
-// that the server reported as done is on disk. A refusal draws no conclusions from a file that could not be read. The
-// answers list everything on disk, except for paths that health reports as waiting for a retry. A second agent is never
-// granted an exclusive claim. When no path is waiting, the index equals a rebuilt one, without a restart.
+// TestFaultErrno checks that the server's responses are correct when a file call fails. It makes every file call below
+// the tree fail in every kind of operation, once with each errno, and compares each response with the files. Everything
+// that the server reported as done is on disk. A refusal assumes nothing about a file that could not be read. The
+// responses list everything on disk, except for paths that health reports as waiting for a retry. An exclusive claim is
+// never granted to a second agent. When no path is waiting, the index equals a rebuilt one, without a restart.
 //
 // In the short form, one call in three fails for most kinds of operations, and the test cycles through the errnos. In
 // the long form, every call fails with every errno. Commits are an exception: they make thousands of calls, so the test
@@ -75,7 +75,7 @@ type peril struct {
 	word    string // a word that appears only in the attempt's message
 	id      string // the id of the attempt's message; empty until it is sent
 	pattern string // the pattern of the attempt's claim
-	before  bool   // message, claim and agent already existed before the call that failed
+	before  bool   // the message, claim and agent existed before the failed call
 	aimed   *shot
 	hitPath string // path of the call that failed
 
@@ -103,7 +103,7 @@ func newPeril(t *testing.T, op operation) *peril {
 	return r
 }
 
-// shots finds out which calls the operation makes, and selects the calls that should fail, with their errnos.
+// shots finds out which calls the operation makes, and selects the calls that should fail and the errno for each.
 func (r *peril) shots(turn int) (shots []shot) {
 	always, order := map[callSite]int{}, []callSite{}
 	for round := range 3 { // the first round also creates folders
@@ -168,8 +168,9 @@ func (r *peril) begin(s *shot) {
 	r.arm(s, r.own(), r.op.every)
 }
 
-// own returns text from the paths of the attempt's message, agent or claim, if they already exist. Calls for these
-// paths count although the paths are older than the attempt: see injector.arm.
+// own returns the text that identifies the attempt's message in paths. If there is no message yet, the text identifies
+// the attempt's agent or, if there is none either, the attempt's claim. Calls for paths with this text are counted even
+// if the path is older than the attempt. See injector.arm.
 func (r *peril) own() string {
 	switch {
 	case r.id != "":
@@ -180,9 +181,9 @@ func (r *peril) own() string {
 	return claimHash(r.pattern)
 }
 
-// attempt performs the operation once with the given shot, and compares the answers with the files.
+// attempt performs the operation once with the given shot, and compares the responses with the files.
 func (r *peril) attempt(s *shot) {
-	for range 3 { // try again, because the call is not made every time
+	for range 3 { // try again, because the operation does not make the call every time
 		r.begin(s)
 		err := r.op.do(r)
 		_, _, hit := r.disarm()
@@ -208,7 +209,7 @@ func (r *peril) attempt(s *shot) {
 	}
 }
 
-// bad fails the test for the current attempt.
+// bad marks the current attempt as failed and reports an error to the test.
 func (r *peril) bad(format string, args ...any) {
 	r.d.t.Helper()
 	r.failed = true
@@ -220,9 +221,9 @@ func (r *peril) machine() bool {
 	return r.aimed != nil && tree.FaultOf(r.aimed.errno) == tree.FaultMachine
 }
 
-// vet checks a refusal. The refusal must say that something is temporarily unavailable. If a file cannot be read, it
-// may say that instead. If the agents' folder cannot be listed, it may say that an agent is unknown: tree.Walk treats
-// the content of such a folder as gone.
+// vet checks a refusal. The refusal must say that something is temporarily unavailable. If a file cannot be read, the
+// refusal may say that instead. If the agents' folder cannot be listed, the refusal may say that an agent is unknown,
+// because tree.Walk treats the content of such a folder as gone.
 func (r *peril) vet(err error) {
 	var no *toolError
 	errors.As(err, &no)
@@ -233,11 +234,11 @@ func (r *peril) vet(err error) {
 	}
 }
 
-// differMost is the longest time for which answers may differ from the files while health lists nothing as waiting.
+// differMost is the longest time for which responses may differ from the files while health lists nothing as waiting.
 // After that, a user fixes the file whose call failed.
 const differMost = 4 * time.Second
 
-// agree waits until the server's answers match the files.
+// agree waits until the server's responses match the files.
 func (r *peril) agree() {
 	r.d.t.Helper()
 	began, waited, restored := time.Now(), false, false
@@ -268,7 +269,7 @@ func (r *peril) agree() {
 	}
 }
 
-// heal makes the server compare the tree with the index until its answers match the files again.
+// heal makes the server compare the tree with the index until its responses match the files again.
 func (r *peril) heal() {
 	until(r.d.t, "everything is up to date again", time.Minute, func() bool {
 		_, err := r.d.verb("compare", "project", faultKey)
@@ -325,7 +326,7 @@ func (r *peril) finish() {
 	if _, err := r.d.verb("flush", "project", faultKey); err != nil {
 		r.d.t.Errorf("flush: %v", err)
 	}
-	for _, name := range r.unreadable { // the server reads an invalid file again only when it is changed
+	for _, name := range r.unreadable { // the server reads an invalid file again only when the file changes
 		r.restoreMode(name)
 	}
 	var diff []string

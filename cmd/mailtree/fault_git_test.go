@@ -55,7 +55,7 @@ type gitPerson struct {
 	branch   string
 	commands int
 	commits  []string
-	failed   map[string]int // number of acceptable refusals by Git, by command
+	failed   map[string]int // how often Git refused for an acceptable reason, by command
 }
 
 func (p *gitPerson) begin() {
@@ -95,7 +95,8 @@ func (p *gitPerson) round(n int) {
 }
 
 // stash stashes an edit and pops the stash. Git pops in two steps, and acquires the lock for each step. If the server
-// has the lock at the second step, the edit is back, but Git keeps the stash. A user who notices the stash drops it.
+// has the lock at the second step, the edit is restored, but Git keeps the stash. A user who notices the stash drops
+// it.
 func (p *gitPerson) stash(text string) {
 	p.edit("NOTES.md", text)
 	if p.git("stash", "-q"); p.git("stash", "list") == "" {
@@ -126,7 +127,7 @@ func (p *gitPerson) movedBack() string {
 // back checks out the branch that the server commits to.
 func (p *gitPerson) back() { p.insist(func() bool { return false }, "checkout", "-q", p.branch) }
 
-// insist repeats a command, about as fast as a user can, until Git accepts it. After each refusal, it calls round, and
+// insist repeats a command, about as fast as a user can, until Git accepts it. After each refusal, it calls round and
 // stops if round returns true.
 func (p *gitPerson) insist(round func() bool, args ...string) {
 	until(p.t, "git "+strings.Join(args, " "), 60*time.Second, func() bool {
@@ -154,7 +155,7 @@ func (p *gitPerson) commit(args ...string) bool {
 
 const refused = "refused"
 
-// mayRefuse matches the messages that Git may print while a server commits to the same repository. The message may say
+// mayRefuse matches the messages that Git may print while a server commits to the same repository. A message may say
 // that the user should try again later. It may also say that there is nothing to do, because the server has already
 // committed the change. If a merge or a revert reads HEAD before a commit by the server and the index after that
 // commit, Git mistakes the difference for local changes.

@@ -27,9 +27,9 @@ const (
 )
 
 // TestFaultImport checks an import of many files. A user copies messages with empty marks into the tree while agents
-// send, then copies more, and the server is stopped in the middle. Everything is committed in a few commits, the server
-// stops in time, and the next start continues the import. The long form has 60,000 files with 20,000 marks, and
-// enforces time limits.
+// send mail. The user then copies more messages, and the server is stopped while it is still importing them. Everything
+// is committed in a few commits, the server stops in time, and the next start continues the import. The long form has
+// 60,000 files with 20,000 marks, and enforces time limits.
 func TestFaultImport(t *testing.T) {
 	longer(t)
 	messages := extent(1_000, 13_334)

@@ -23,7 +23,7 @@ func init() { trap.Enter() }
 // Ids in the path are replaced, so that the same call for the next message has the same site.
 type callSite struct {
 	call, path string
-	changes    bool // see trap.Call
+	changes    bool // as in trap.Call
 }
 
 func (at callSite) String() string { return at.call + " " + at.path }
@@ -60,7 +60,7 @@ func (s *shot) String() string {
 
 // injector counts the file calls below a project's tree by site, and makes one of them fail.
 type injector struct {
-	wait func() // waits until the traps have ended
+	wait func() // waits until all trapped processes have ended
 
 	mu    sync.Mutex
 	tree  string         // the tree's folder; if empty, no calls are counted
@@ -109,7 +109,7 @@ func (in *injector) decide(c trap.Call) syscall.Errno {
 }
 
 // arm begins a try. After that, the injector counts calls and, unless s is nil, makes the shot's call fail. It does not
-// count calls for paths of earlier tries, unless the path contains keep or every is set.
+// count calls for paths of earlier tries, unless a path contains keep, or every is set.
 func (in *injector) arm(s *shot, keep string, every bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

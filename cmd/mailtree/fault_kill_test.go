@@ -47,7 +47,7 @@ func TestFaultKill(t *testing.T) {
 }
 
 // live keeps a server running until it has answered some calls, and for a short time after that. In some rounds, there
-// are enough calls for a commit. Because live counts calls, the server has done as much on a slow machine as on a fast
+// are enough calls for a commit. Because live counts calls, the server does as much work on a slow machine as on a fast
 // one.
 func (l *load) live(k int) {
 	most := 10
@@ -59,7 +59,7 @@ func (l *load) live(k int) {
 	waits.Pace(rand.N(15 * time.Millisecond))
 }
 
-// answered counts the answers so far.
+// answered returns how many calls have been answered so far.
 func (l *load) answered() int {
 	_, sent, popped, acked, _, _ := l.ledger.Counts()
 	return sent + popped + acked

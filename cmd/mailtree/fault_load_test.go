@@ -16,17 +16,17 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// load is a set of clients that send, acknowledge and pop messages, and keep a ledger of the answers.
+// load is a set of clients that send, acknowledge and pop messages, and keep a ledger of the responses.
 type load struct {
 	d       *daemon
 	agents  []string
 	ledger  *storetest.Ledger
 	serial  atomic.Int64 // the number of the last message body
-	refused atomic.Int64 // calls that were answered with an error
-	unknown atomic.Int64 // calls whose answer says that the outcome is unknown, because the disk was too slow
-	// refusal handles an error from a tool. If it is nil, the error fails the test.
+	refused atomic.Int64 // calls that returned an error
+	unknown atomic.Int64 // calls whose outcome is unknown, because the disk was too slow
+	// refusal handles an error from a tool. If refusal is nil, the error fails the test.
 	refusal func(error)
-	// meddled reports whether a user has touched a message's files. If so, an answer may report a state that the call
+	// meddled reports whether a user has touched a message's files. If so, a response may report a state that the call
 	// did not cause. If meddled is nil, no user touches files.
 	meddled func(id string) bool
 	claims  bool          // some clients claim paths
@@ -87,7 +87,7 @@ func (l *load) clients(ctx context.Context, n int) *sync.WaitGroup {
 	return &all
 }
 
-// act performs one action. An error means that there was no answer.
+// act performs one action. An error means that there was no response.
 func (l *load) act(client int) error {
 	agent := l.agents[rand.IntN(len(l.agents))]
 	switch n := rand.IntN(10); {
@@ -109,9 +109,9 @@ func (l *load) check(agent string) error {
 		"include_bodies": true}, nil))
 }
 
-// answer counts an error that is a refusal, and returns any other error. If the disk of a busy machine is so slow
-// that the server gives up waiting, the server says that the outcome is unknown. answer counts these calls
-// separately.
+// answer counts err and returns nil if err is a refusal. It returns any other error unchanged. If the disk of a busy
+// machine is so slow that the server gives up waiting, the server says that the outcome is unknown. answer counts such
+// calls separately.
 func (l *load) answer(err error) error {
 	var no *toolError
 	if !errors.As(err, &no) {
@@ -130,19 +130,19 @@ func (l *load) answer(err error) error {
 	return nil
 }
 
-// denied reports whether an answer says that nothing was changed.
+// denied reports whether err is a refusal after which nothing has changed.
 func denied(err error) bool {
 	var no *toolError
 	return errors.As(err, &no) && !strings.Contains(no.text, "could not undo its partial changes") && !isUnknown(err)
 }
 
-// isUnknown reports whether an answer says that the call may or may not take effect.
+// isUnknown reports whether err says that the call may or may not take effect.
 func isUnknown(err error) bool {
 	var no *toolError
 	return errors.As(err, &no) && strings.Contains(no.text, "it is unknown whether the operation will take effect")
 }
 
-// draft returns a new message, or a message that must be sent again because there was no answer.
+// draft returns a new message, or a message that must be sent again because the last attempt got no response.
 func (l *load) draft(from string) message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -262,8 +262,8 @@ func (l *load) claim(agent, pattern string) error {
 	return l.answer(err)
 }
 
-// drain pops everything, so that every delivery is accounted for. No other client may call the server in the meantime.
-// If Postmaster reports an edited copy after the last pop, drain begins again.
+// drain pops everything, so that every delivery is accounted for. No other client may call the server meanwhile. If
+// Postmaster reports an edited copy after the last pop, drain begins again.
 func (l *load) drain() {
 	l.d.t.Helper()
 	until(l.d.t, "an empty inbox to be reported as empty", time.Minute, func() bool {

@@ -82,7 +82,7 @@ func init() {
 
 // faultServe is like serve, but adds verbs for the tests, and its writer can die at a step.
 //
-//	POST /fault/pop?project=&agent=          the message's id, empty if there is none
+//	POST /fault/pop?project=&agent=          the message's id, or nothing if there is no message
 //	POST /fault/read?project=&agent=&id=
 //	POST /fault/unread?project=&agent=&id=
 //	POST /fault/delete?project=&agent=&id=
@@ -98,7 +98,7 @@ func init() {
 //	POST /fault/go                           lets the writer continue
 //	POST /fault/join?project=&url=
 //	POST /fault/sync?project=                when it returns, sync is on and one sync has been done
-//	POST /fault/unsynced?project=            why the last sync failed; empty if it succeeded
+//	POST /fault/unsynced?project=            why the last sync failed, or nothing if it succeeded
 //	POST /fault/steps                        the steps since the last /fault/die or /fault/hold, one per line
 func faultServe() error {
 	flags := pflag.NewFlagSet("fault", pflag.ContinueOnError)
@@ -258,7 +258,7 @@ func (f *faultProgram) do(ctx context.Context, verb string, q url.Values) (strin
 // queued matches the name of the function in which an operation waits for the writer.
 const queued = `writer\.\(\*Writer\)\.do$`
 
-// both makes the writer wait in another operation, so that the operations that arrive in the meantime form one group.
+// both makes the writer wait in another operation, so that the operations that arrive meanwhile form one group.
 func (f *faultProgram) both(p *maildir.Project, agent, id string) error {
 	ctx := context.Background()
 	f.mu.Lock() // makes the writer stop at its next step

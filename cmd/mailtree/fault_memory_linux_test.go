@@ -144,13 +144,13 @@ func rpcRequest(method string, params any) []byte {
 	return b
 }
 
-// received is the size in bytes of a complete answer. It is an error only so that discard can return it.
+// received is the size in bytes of a complete response. It implements error only so that discard can return it.
 type received int64
 
 func (n received) Error() string { return fmt.Sprint(int64(n), " bytes") }
 
-// discard reads an answer to its end. If the answer is complete and successful, discard returns its size as a received.
-// Otherwise, it returns another error.
+// discard reads a response to its end. If the response is complete and successful, discard returns the size as a
+// received. Otherwise, it returns another error.
 func discard(resp *http.Response, err error) error {
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func needMounts(t *testing.T, tools ...string) {
 	}
 }
 
-// notHere skips a test. It prints the reason in one line, which .ci/run and .ci/campaign include in their summaries.
+// notHere skips a test. It prints the reason on one line, which .ci/run and .ci/campaign include in their summaries.
 func notHere(t *testing.T, format string, args ...any) {
 	t.Helper()
 	t.Skipf("not done here: %s: %s", t.Name(), strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
@@ -44,7 +44,7 @@ func mount(t *testing.T, args ...string) (dir string) {
 	return dir
 }
 
-// unmount unmounts a folder. Later calls do nothing.
+// unmount unmounts a folder. If the folder is not a mount point, unmount does nothing.
 func unmount(t *testing.T, dir string) {
 	t.Helper()
 	if exec.Command("mountpoint", "-q", dir).Run() != nil {

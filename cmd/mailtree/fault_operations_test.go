@@ -18,16 +18,16 @@ import (
 // operation is one kind of operation in TestFaultErrno.
 type operation struct {
 	name string
-	// prepare brings the store into a state in which the operation has something to do. There is no fault yet.
+	// prepare brings the store into a state in which the operation has something to do. No fault is armed yet.
 	prepare func(r *peril)
-	// do performs the operation with the fault armed, and returns when there is an answer. If a user performs the
-	// operation, there is no answer. In that case, do returns when the server has noticed the operation, or when the
+	// do performs the operation with the fault armed, and returns when there is a response. If a user performs the
+	// operation, there is no response. In that case, do returns when the server has noticed the operation, or when the
 	// fault has struck.
 	do func(r *peril) error
 	// after tries something that must still be impossible once the fault is over.
 	after func(r *peril, err error)
 
-	beside  bool   // a user or the server performs the operation, so there is no answer
+	beside  bool   // a user or the server performs the operation, so there is no response
 	history bool   // the history performs the operation, so calls for the history's files are counted too
 	every   bool   // calls for files from earlier attempts are counted too
 	slow    bool   // attempts are slow, or become slower, so there are fewer of them
@@ -192,7 +192,7 @@ func (r *peril) checkMail() error {
 
 func (r *peril) firstClaim() error { return r.claim("Ann", strings.TrimPrefix(r.pattern, "Ann/")) }
 
-// contest requests Ann's pattern for Bob.
+// contest requests a claim on Ann's pattern for Bob.
 func (r *peril) contest() error {
 	held := r.holder()
 	granted, _, err := r.askClaim("Bob", false)
@@ -214,7 +214,7 @@ func (r *peril) secondClaim(error) {
 	}
 }
 
-// askClaim requests Ann's pattern.
+// askClaim requests a claim on Ann's pattern for the given agent.
 func (r *peril) askClaim(agent string, dryRun bool) (granted, conflict bool, err error) {
 	var res struct{ Granted, Conflicts []struct{} }
 	err = r.d.call("claim_paths", r.claimArgs(agent, dryRun), &res)
@@ -280,8 +280,8 @@ func (r *peril) saveProfile(agent, task string) {
 	r.save(path, data)
 }
 
-// passed waits until the server has finished the reads that were in progress when the fault struck. At that point, it
-// has also noticed every file that a user saved since the fault.
+// passed waits until the server has finished the reads that were in progress when the fault struck. At that point, the
+// server has also noticed every file that a user saved since the fault.
 func (r *peril) passed() {
 	r.d.t.Helper()
 	task := fmt.Sprintf("after %d", r.n)
@@ -315,7 +315,7 @@ func (r *peril) claimByHand() error {
 	return nil
 }
 
-// claimHash returns the name of a claim's file without the agent.
+// claimHash returns the part of a claim file's name that depends on the pattern, not on the agent.
 func claimHash(pattern string) string {
 	sum := sha1.Sum([]byte(pattern))
 	return hex.EncodeToString(sum[:])
@@ -388,7 +388,8 @@ func (r *peril) putBack(error) {
 	r.save(r.away, r.copy)
 }
 
-// waitForRest waits until the server reads back the files that it has written, which it does after a quiet second.
+// waitForRest waits until the server reads back the files that it has written, which happens after a second without
+// activity.
 func (r *peril) waitForRest() error {
 	r.noticed(func() bool {
 		for _, box := range []string{"messages", "agents/Ann/outbox", "agents/Bob/inbox", "agents/Cid/inbox"} {

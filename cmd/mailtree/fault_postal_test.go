@@ -36,7 +36,7 @@ func newPost(t *testing.T) *post {
 	return &post{d: d, ledger: &storetest.Ledger{}, sent: map[string]string{}, taken: map[string]string{}}
 }
 
-// send sends a message, with the given id unless the id is empty. An error means that there was no answer.
+// send sends a message, with the given id unless the id is empty. An error means that there was no response.
 func (p *post) send(from, to, body, id string) error {
 	p.ledger.Try(body)
 	args, made := map[string]string{"name": to, "msg": body}, struct{ ID string }{}
@@ -60,7 +60,7 @@ func (p *post) send(from, to, body, id string) error {
 }
 
 // take takes the oldest message and returns its body, or "" if there is no message. An error means that there was no
-// answer.
+// response.
 func (p *post) take(agent string, wait int) (body string, err error) {
 	var m struct{ ID, From, Content string }
 	p.ledger.AskPop(agent)
@@ -147,7 +147,7 @@ func (p *post) check() {
 	p.d.check(p.ledger)
 }
 
-// TestFaultPostalLoops checks that messages arrive in the order in which they were sent while two clients answer each
+// TestFaultPostalLoops checks that messages arrive in the order in which they were sent while two clients reply to each
 // other. No message is lost.
 func TestFaultPostalLoops(t *testing.T) {
 	longer(t)
@@ -271,7 +271,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 		})
 		takers.Go(func() {
 			for {
-				ended := c.ended.Load() // read before the call, because messages may arrive after an empty answer
+				ended := c.ended.Load() // read before the call, because messages may arrive after an empty response
 				body, err := c.take("box", waitSeconds)
 				if err != nil && c.sure {
 					c.d.t.Errorf("no answer from a running server: %v", err)
@@ -286,7 +286,7 @@ func (c *crowd) clients() (senders, takers *sync.WaitGroup) {
 	return senders, takers
 }
 
-// deliver sends a message. If there is no answer, it returns false and, if the message has an id, queues the message
+// deliver sends a message. If there is no response, it returns false and, if the message has an id, queues the message
 // to be sent again.
 func (c *crowd) deliver(m parcel) bool {
 	err := c.send(m.from, "box", m.body, m.id)

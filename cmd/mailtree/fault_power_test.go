@@ -58,7 +58,7 @@ func TestFaultPowerLoss(t *testing.T) {
 const rareWrites = "loop,commit=300"
 
 // TestFaultPowerSteps checks the content of the disk after the power fails at each step of a send to three recipients.
-// The power also fails right after the answers to a send, an acknowledgment and a pop, and after the commit. At each
+// The power also fails right after the responses to a send, an acknowledgment and a pop, and after the commit. At each
 // step, it fails twice. The first time, the disk contains only data that the server had made durable. The second time,
 // the kernel has also written the names of all files, but not the content of files that were not made durable.
 func TestFaultPowerSteps(t *testing.T) {
@@ -115,8 +115,9 @@ func TestFaultPowerSteps(t *testing.T) {
 }
 
 // TestFaultPowerSync cuts a machine's power while it merges files that another machine has pushed. The power fails at
-// every step of the writer, and at random moments of a sync. The merged files are complete or absent. If the sync was
-// answered, they are complete. The next sync delivers the rest, regardless of how much of the fetched data is left.
+// every step of the writer, and at random moments of a sync. The merged files are complete or absent. If the server
+// reported the sync as done, the files are complete. The next sync delivers the rest, regardless of how much of the
+// fetched data is left.
 func TestFaultPowerSync(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -201,7 +202,7 @@ func (s *steps) afterPowerLoss(t *testing.T, disk string, answered bool) (whole 
 	return got / 4
 }
 
-// held waits until the writer is waiting. If the call is answered first, held returns false, and leaves the answer in
+// held waits until the writer is waiting. If the call returns first, held returns false and leaves the call's result in
 // the channel.
 func (d *daemon) held(answer chan error) (held bool) {
 	d.t.Helper()
@@ -231,9 +232,9 @@ func writeNames(t *testing.T, dir string) {
 
 func lastCopy(disk string) string { return disk + ".copy" }
 
-// cutPower copies the disk as it is at one moment, and returns a ledger of the calls that were answered before. The
-// server is paused during the copy, so that the kernel writes little. If two reads are equal, nothing was written
-// between them.
+// cutPower copies the disk as it is at one moment, and returns a ledger of the calls that had been answered by then.
+// The server is paused during the copy, so that the kernel writes little. If two reads of the disk are equal, nothing
+// was written between them.
 func cutPower(t *testing.T, d *daemon, l *load, disk string) (answered *storetest.Ledger, torn int) {
 	t.Helper()
 	answered = l.ledger.Copy()

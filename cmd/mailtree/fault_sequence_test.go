@@ -96,7 +96,7 @@ func playSequence(t *testing.T, seed uint64) *sequence {
 	return s
 }
 
-// ask calls a verb that must be answered.
+// ask calls a verb, which must succeed.
 func (s *sequence) ask(verb string, pairs ...string) {
 	s.d.t.Helper()
 	if _, err := s.d.verb(verb, pairs...); err != nil {

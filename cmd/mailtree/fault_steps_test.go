@@ -29,7 +29,7 @@ type stepped struct {
 	slow  bool           // a try takes seconds, so the short form tries fewer steps
 }
 
-// stride returns the number of additional steps that the server completes in each try.
+// stride returns how many more steps the server completes in each try than in the previous try.
 func (op *stepped) stride() int {
 	if op.slow {
 		return extent(5, 1)
@@ -45,12 +45,12 @@ type steps struct {
 	ids  []string
 	old  string // the previous content of the claim's file
 
-	takesAway bool // the operation removes messages, so git log contains messages that the tree does not
+	takesAway bool // the operation removes messages, so git log contains messages that are missing from the tree
 }
 
 // TestFaultSteps kills the server before or after each step of each operation: staging of each file, journal, sync,
-// each rename, ingest, tidying, record, answer. After the next start, the operation is complete or absent. If it was
-// answered, it is complete.
+// each rename, ingest, tidying, record, response. After the next start, the operation is complete or absent. If the
+// client received a response, the operation is complete.
 func TestFaultSteps(t *testing.T) {
 	longer(t)
 	t.Parallel()

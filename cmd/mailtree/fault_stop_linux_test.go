@@ -19,7 +19,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// TestFaultStop checks that a server exits by itself within stopTime while it is waiting for something that hangs. It
+// TestFaultStop checks that a server exits on its own within stopTime while it is waiting for something that hangs. It
 // tests each thing that can hang separately, and then all of them together. No mail is lost. An email that was not sent
 // is sent after the next start, and an email that may have been sent is reported.
 func TestFaultStop(t *testing.T) {

@@ -20,13 +20,13 @@ import (
 )
 
 // These functions add another machine to TestFaultSteps: a clone of a bare repository next to the store. The server can
-// reach the bare repository only during syncStep. A sync that the server starts by itself therefore merges nothing
+// reach the bare repository only during syncStep. A sync that the server starts on its own therefore merges nothing
 // before lookSynced has run.
 
 func (s *steps) bare() string  { return filepath.Join(filepath.Dir(s.d.store), "mail.git") }
 func (s *steps) clone() string { return filepath.Join(filepath.Dir(s.d.store), "clone") }
 
-// reach makes the bare repository reachable if now is set, and unreachable otherwise. Git does not recognize a
+// reach makes the bare repository reachable if now is true, and unreachable otherwise. Git does not recognize a
 // repository without HEAD.
 func (s *steps) reach(now bool) {
 	from, to := s.bare()+"/HEAD", s.bare()+"/away"
@@ -244,7 +244,7 @@ type sharing struct {
 }
 
 // send makes clients send messages, alternating between the two other machines, while the server is repeatedly killed.
-// A message without an answer is sent again with its key.
+// If a send gets no response, the message is sent again with the same key.
 func (m *sharing) send(to ...string) {
 	const clients = 8
 	var sent [clients]int
@@ -308,7 +308,7 @@ func (p *rebaser) work(ctx context.Context) {
 		p.git("fetch", "-q", "origin")
 		if p.git("rebase", "-q", "origin/main") {
 			p.rebases++
-		} else { // --abort would remove the server's commits from the branch, see docs/explanation/durability.md
+		} else { // --abort would remove the server's commits from the branch (see docs/explanation/durability.md)
 			_ = exec.Command("git", "-C", p.dir, "rebase", "--quit").Run()
 			until(p.t, "git checkout main", time.Minute, func() bool { return p.git("checkout", "-q", "main") || p.keep() })
 			p.resolve()
@@ -317,8 +317,8 @@ func (p *rebaser) work(ctx context.Context) {
 	}
 }
 
-// keep runs the command that the server suggests if git checkout would overwrite files. These files are mail that
-// arrived in the meantime.
+// keep runs the command that the server suggests if git checkout would overwrite files. These files are mail that has
+// arrived since the rebase began.
 func (p *rebaser) keep() bool {
 	c := exec.Command("sh", "-c", "git ls-files -zmo --exclude-standard | xargs -0r git --literal-pathspecs reset -q main -- && git checkout -q main")
 	c.Dir = p.dir

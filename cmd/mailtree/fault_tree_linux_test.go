@@ -23,7 +23,7 @@ import (
 type seeing struct {
 	name  string
 	env   []string
-	start func(*exec.Cmd) error // nil means start it normally
+	start func(*exec.Cmd) error // nil means a normal start
 }
 
 var waysToSee = []seeing{
@@ -61,7 +61,7 @@ func startSeeing(t *testing.T, see seeing) *daemon {
 }
 
 // TestFaultForeign checks the server under load while many foreign files are added to the tree, copied and removed. The
-// server keeps answering, its memory stays bounded, and the index equals a rebuilt one.
+// server keeps responding, its memory stays bounded, and the index equals a rebuilt one.
 func TestFaultForeign(t *testing.T) {
 	longer(t)
 	t.Parallel()
@@ -186,8 +186,8 @@ func (l *load) movable(n int) string {
 }
 
 // moveBack moves each file in the folder from back to the same relative path in the folder to, until no file is left.
-// The destination folders may have been recreated in the meantime. If the server was about to write a file when its
-// folder was moved away, the file may appear in the moved folder later, so moveBack repeats the move.
+// The destination folders may exist again by then. If the server was about to write a file when its folder was moved
+// away, the file may appear in the moved folder later, so moveBack repeats the move.
 func moveBack(t *testing.T, from, to string) {
 	t.Helper()
 	until(t, "a folder to be moved back", time.Minute, func() bool {
@@ -214,7 +214,7 @@ func moveBack(t *testing.T, from, to string) {
 }
 
 // probe reads inboxes until ctx ends. The returned function waits until probe has finished, and returns how long the
-// slowest answer took.
+// slowest response took.
 func (l *load) probe(ctx context.Context) (slowest func() time.Duration) {
 	var all sync.WaitGroup
 	var longest time.Duration

@@ -52,7 +52,7 @@ type formatter struct {
 
 // formatAnswer is the output of `mailtree fmt --json`.
 type formatAnswer struct {
-	Changed  []formatChange  `json:"changed"`  // changes that fmt made or, with --check or --diff, would make
+	Changed  []formatChange  `json:"changed"`  // changes that fmt made; with --check or --diff, changes that it would make
 	Problems []formatProblem `json:"problems"` // files that were left unchanged
 }
 
@@ -90,7 +90,7 @@ func (f *formatter) formatAll(names []string) error {
 	return nil
 }
 
-// filter prints the canonical form of standard input. It uses the id in the text, because there is no file name that
+// filter prints the canonical form of standard input. It takes the id from the text, because there is no file name that
 // contains the id.
 func (f *formatter) filter() error {
 	data, err := io.ReadAll(f.p.std.in)
@@ -149,8 +149,8 @@ func (f *formatter) file(name string) error {
 	return f.printChange(change)
 }
 
-// printChange prints a change: the changed lines with --diff, or the file's name with --check. With --json, it prints
-// nothing.
+// printChange prints a change. It prints the changed lines with --diff, and the file's name with --check. With --json,
+// it prints nothing.
 func (f *formatter) printChange(change formatChange) (err error) {
 	if f.json {
 		return nil

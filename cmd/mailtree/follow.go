@@ -23,7 +23,7 @@ const (
 	nextSeat = 5 * time.Second        // the time between checks of the session's file
 )
 
-// signed converts the event's session to the form that package sign uses to find the session's files.
+// signed converts the event's session to the type that package sign uses to find the session's files.
 func (p *program) signed(e event.Event) sign.Session {
 	pid, known := seat.ClientProcess().PID()
 	if !known {
@@ -39,9 +39,9 @@ func (p *program) signed(e event.Event) sign.Session {
 	}
 }
 
-// followSession watches a client's files until ctx ends, and reports each change in a turn's state to the server. Turn
-// 0 means the current turn. While no server is running, it keeps the latest state for the next server. It calls ended
-// after it has reported the end of a turn.
+// followSession watches a client's files until ctx ends, and reports each change in a turn's state to the server. If
+// turn is 0, it reports changes for the current turn. While no server is running, followSession keeps the latest state
+// for the next server. It calls ended after it has reported the end of a turn.
 func (p *program) followSession(ctx context.Context, f *sign.Follower, dir string, turn int, ended func()) {
 	look := time.NewTicker(nextSign)
 	defer look.Stop()
@@ -75,7 +75,7 @@ type followed struct {
 }
 
 // followTurn starts a process that follows the turn that begins with the event. Some clients do not run a hook every
-// time a turn ends. They record the end of such a turn only in their files.
+// time a turn ends. When no hook runs, only the client's files record the end of the turn.
 func (p *program) followTurn(e event.Event, turn int) error {
 	f, ok := sign.Follow(p.signed(e))
 	if !ok {
@@ -110,7 +110,7 @@ func (p *program) followTurn(e event.Event, turn int) error {
 	return nil
 }
 
-// hookFollow follows a turn until the turn or the client ends, or until the session is considered idle.
+// hookFollow follows a turn until the turn or the client ends, or until the session counts as idle.
 func (p *program) hookFollow(ctx context.Context) error {
 	var of followed
 	if err := json.NewDecoder(io.LimitReader(p.std.in, maxEvent)).Decode(&of); err != nil {
@@ -137,7 +137,7 @@ func (p *program) hookFollow(ctx context.Context) error {
 	return nil
 }
 
-// turnGoesOn reports whether a turn is in progress in the session, according to the session's file, which the server
+// turnGoesOn reports whether a turn is in progress in the session. It reads the session's file, which the server
 // writes.
 func (p *program) turnGoesOn(of followed) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, of.Dir, p.cfg.Scope)

@@ -65,7 +65,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	return c
 }
 
-// mailHost returns this machine's name if it looks like a public DNS name, and mail.DOMAIN otherwise.
+// mailHost returns this machine's name if the name looks like a public DNS name, and mail.DOMAIN otherwise.
 func mailHost(domain string) string {
 	if name, err := os.Hostname(); err == nil && strings.Contains(name, ".") && !strings.HasSuffix(name, ".local") {
 		return strings.ToLower(name)
@@ -147,9 +147,9 @@ func serveLines(domains []string) string {
 		"GATEWAY_SMARTHOST=smtp://127.0.0.1:25\n"
 }
 
-// postfixLines returns the configuration for Postfix. It makes Postfix deliver mail for the domains to a server that
-// runs as the given OS user, and relay mail from that server. The socket inherits the folder's group because of the
-// setgid bit.
+// postfixLines returns the configuration for Postfix. With it, Postfix delivers mail for the domains to a server that
+// runs as the given OS user, and relays mail from that server. The setgid bit makes the socket inherit the folder's
+// group.
 func postfixLines(domains []string, account string) string {
 	transports := make([]string, len(domains))
 	for i, d := range domains {

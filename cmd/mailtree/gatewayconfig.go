@@ -113,7 +113,7 @@ func uidOf(name string) (int, error) {
 	return strconv.Atoi(name)
 }
 
-// fieldsOf splits a list at its commas, and drops empty elements and the spaces around elements.
+// fieldsOf splits a list at commas. It drops empty elements, and the spaces around elements.
 func fieldsOf(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }

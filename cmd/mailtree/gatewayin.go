@@ -11,9 +11,9 @@ import (
 	"mailtree/gateway"
 )
 
-// If the settings allow it, takeMail starts a server that receives mail from other domains until ctx ends. It returns
-// once the server is listening. If it cannot listen, it returns an error that contains the address. Later errors go to
-// failed.
+// takeMail starts a server that receives mail from other domains until ctx ends, if the settings allow it. It returns
+// once the server is listening. If the server cannot listen, takeMail returns an error that contains the address. It
+// sends later errors to failed.
 func (a *app) takeMail(ctx context.Context, running *sync.WaitGroup, failed chan<- error) error {
 	settings := &a.cfg.Gateway
 	if a.cfg.background || len(settings.Listen) == 0 {
@@ -60,6 +60,6 @@ func groupOf(uid int) int {
 	if err != nil {
 		return 0
 	}
-	gid, _ := strconv.Atoi(u.Gid) // a group id is a number on all systems that this program supports
+	gid, _ := strconv.Atoi(u.Gid) // group ids are numbers on all systems that this program supports
 	return gid
 }

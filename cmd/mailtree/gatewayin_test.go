@@ -139,7 +139,7 @@ type shownEmail struct {
 	ReplyTo                                   string `json:"reply_to"`
 }
 
-// raw calls a tool in a toolset and returns the answer.
+// raw calls a tool in a toolset and returns the response.
 func (o *office) raw(toolset, name, args string, flags ...string) string {
 	o.t.Helper()
 	const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":%s}}` + "\n"
@@ -152,7 +152,7 @@ func (o *office) raw(toolset, name, args string, flags ...string) string {
 	return string(out)
 }
 
-// structured calls an aimx tool and decodes its structured answer.
+// structured calls an aimx tool and decodes its structured result.
 func (o *office) structured(into any, name, args string) {
 	o.t.Helper()
 	out := o.raw("aimx", name, args)

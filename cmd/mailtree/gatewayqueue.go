@@ -13,7 +13,7 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// checkAddress reports what would happen to mail for an address under this server's settings.
+// checkAddress reports what this server's settings mean for mail to an address.
 func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookups)
 	defer cancel()
@@ -25,7 +25,7 @@ func (a *app) checkAddress(ctx context.Context, address string) (any, error) {
 	return checked{all, missing}, err
 }
 
-// checked is the answer to POST /mailtree/check-address.
+// checked is the response to POST /mailtree/check-address.
 type checked struct {
 	Findings []gateway.Finding `json:"findings"`
 	Missing  []string          `json:"missing,omitempty"` // mailboxes in the server's settings that do not exist

@@ -40,7 +40,8 @@ func guardCommand(p *program) *cobra.Command {
 	return c
 }
 
-// site returns the repository given as the only argument, or the repository of the working directory.
+// site returns the repository in the only argument or, if there is no argument, the repository of the working
+// directory.
 func site(args, env []string) (guard.Site, error) {
 	at := guard.Site{Repo: ".", Env: env, Words: words}
 	if len(args) > 0 {
@@ -138,8 +139,8 @@ func guardStatus(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// tellUnguarded prints how to install the guard if the guard does not check commits in the project's code base. It
-// prints nothing if the project has no Git repository.
+// tellUnguarded prints how to install the guard if commits in the project's code base are not guarded. It prints
+// nothing if the project has no Git repository.
 func (p *program) tellUnguarded(ctx context.Context, d *deskWork) {
 	hooks, err := guard.Find(ctx, guard.Site{Repo: d.HumanKey, Env: p.env})
 	if err != nil || slices.ContainsFunc(hooks, func(h guard.Installed) bool { return h.Store == p.cfg.Store }) {
@@ -169,7 +170,7 @@ func guardCheck(p *program, env []string) *cobra.Command {
 			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are on hold. 2: the command line is wrong, or\n" +
 			"the check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
-			debug.SetGCPercent(-1) // turn garbage collection off: this run needs only a few megabytes, and tuneMemory's limit still applies
+			debug.SetGCPercent(-1) // no garbage collection, because this run needs only a few megabytes; tuneMemory's limit still applies
 			q := guard.Question{
 				Store:   p.cfg.Store,
 				Scope:   p.cfg.Scope,
@@ -217,8 +218,8 @@ func guardCheck(p *program, env []string) *cobra.Command {
 	return c
 }
 
-// personHere returns the name of the user who is typing: see me. It returns "" if an agent seems to be typing, or if
-// agentHere is not sure.
+// personHere returns the agent name (see me) of the user who is typing. It returns "" if an agent seems to be typing,
+// or if agentHere is not sure.
 func (p *program) personHere() string {
 	if is, sure := p.agentHere(); is || !sure {
 		return ""
@@ -230,7 +231,7 @@ func (p *program) personHere() string {
 	return maildir.PersonName(name)
 }
 
-// agentHere reports whether an agent appears to be running this command. It returns true if an agent's client is an
+// agentHere reports whether an agent appears to be running this command. This is the case if an agent's client is an
 // ancestor of this process, or if an agent is using this tmux pane. sure is false if the system does not report the
 // ancestors, or if the store's sessions cannot be read.
 func (p *program) agentHere() (is, sure bool) {
@@ -261,13 +262,13 @@ func (p *program) agentHere() (is, sure bool) {
 	return false, sure
 }
 
-// underClient reports whether one of the processes is a client that agents run in.
+// underClient reports whether one of the processes is a client that runs agents.
 func underClient(above []seat.Process) bool {
 	agents := append(clientNames(), "code") // "code" is VS Code's program
 	return slices.ContainsFunc(above, func(a seat.Process) bool { return a.Runs(agents) })
 }
 
-// usualStore returns the store that a command uses without --store, or "" if there is none.
+// usualStore returns the store that commands use if --store is not set, or "" if that store is unknown.
 func (p *program) usualStore() string {
 	for _, s := range p.cfg.settings {
 		if s.Name == "MCP_MAIL_STORE" {
@@ -286,7 +287,7 @@ func exitWith(code int) error {
 	return &exitError{code, nil}
 }
 
-// verdictShape is a verdict in the form that `guard check --json` prints.
+// verdictShape is the JSON form of a verdict in the output of `guard check --json`.
 type verdictShape struct {
 	Agent   string         `json:"agent"`
 	Held    *heldShape     `json:"held,omitempty"`

@@ -14,10 +14,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// BenchmarkGuard runs `mailtree guard check` as a whole process: 100 staged files against 1,000 live claims of other
-// agents, none of which covers any of the files. After each check, it measures two lower bounds: the same program
-// when it does nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a
-// shared machine, use cpu and the minimum.
+// BenchmarkGuard runs `mailtree guard check` as a separate process: 100 staged files against 1,000 live claims of other
+// agents, none of which covers any of the files. After each check, it measures two lower bounds: the same program when
+// it does nothing (start), and Git's part (git). cpu is the processor time of the check, including Git's. On a shared
+// machine, use cpu and the minimum.
 func BenchmarkGuard(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)
 	store, code := filepath.Join(home, "store"), filepath.Join(home, "code")
@@ -52,7 +52,7 @@ func BenchmarkGuard(b *testing.B) {
 	b.ReportMetric(float64(check.At(0.9).Microseconds())/1000, "p90-ms")
 }
 
-// BenchmarkGuardEdit runs `mailtree hook` as a whole process before an edit. It edits a file that none of 1,000 live
+// BenchmarkGuardEdit runs `mailtree hook` as a separate process before an edit. It edits a file that none of 1,000 live
 // claims covers (free), and a file that a claim covers (held). start and cpu are as in BenchmarkGuard.
 func BenchmarkGuardEdit(b *testing.B) {
 	exe, home := benchProgram(b), bulk.Dir(b)

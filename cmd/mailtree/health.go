@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// health answers GET /health.
+// health serves GET /health.
 type health struct {
 	app   *app
 	web   *web
@@ -18,7 +18,7 @@ type health struct {
 }
 
 type healthReport struct {
-	Status     string          `json:"status"` // ok, or degraded if the user has to act
+	Status     string          `json:"status"` // ok, or degraded if the user needs to do something
 	Version    string          `json:"version"`
 	Store      string          `json:"store"`
 	Background bool            `json:"background,omitempty"` // this is a background server, which listens over TCP only if URL is set
@@ -34,7 +34,7 @@ type healthReport struct {
 	Problems   int             `json:"problems"`
 	Watcher    watcherHealth   `json:"watcher"`
 	IndexLag   float64         `json:"index_lag_seconds"`       // age of the oldest change that is not indexed yet
-	LastCommit string          `json:"last_commit"`             // time of the last commit; empty if there was none since the start
+	LastCommit string          `json:"last_commit"`             // time of the last commit; empty if there was none since the server started
 	BadFiles   []problem       `json:"problem_files,omitempty"` // invalid files, at most maxWaiting; Problems counts all of them
 	Detail     []projectHealth `json:"detail"`
 	Error      string          `json:"error,omitempty"`
@@ -56,10 +56,10 @@ type projectHealth struct {
 	Import *maildir.Import `json:"import,omitempty"` // set while a large number of changed files is being imported
 
 	LastCommit string `json:"last_commit"`
-	Disk       string `json:"disk,omitempty"` // the problem if the disk does not respond or operations fail
+	Disk       string `json:"disk,omitempty"` // set to the problem if the disk does not respond or operations fail
 
 	Sync       *maildir.SyncState `json:"sync,omitempty"`        // set if the project is shared with other machines
-	SyncReason string             `json:"sync_reason,omitempty"` // why the mail is not in sync with those machines; empty if it is
+	SyncReason string             `json:"sync_reason,omitempty"` // why the mail is not in sync with those machines; empty if it is in sync
 
 	Unwoken []unwokenAgent `json:"unwoken,omitempty"` // at most maxWaiting agents
 
@@ -75,13 +75,13 @@ type problem struct {
 	Text    string `json:"text"` // the error, and how to fix it
 }
 
-// waitingFile is a file or folder that the server cannot read because of a system error. The server retries.
+// waitingFile is a file or folder that the server cannot read because of a system error. The server tries again later.
 type waitingFile struct {
 	Path  string `json:"path"`
 	Error string `json:"error"`
 }
 
-// unwokenAgent is an agent whose mail has been unread for a long time and who has no client that can be woken.
+// unwokenAgent is an agent that has had unread mail for a long time and has no client that can be woken.
 type unwokenAgent struct {
 	Agent  string `json:"agent"`
 	Unread int    `json:"unread"`
@@ -93,7 +93,7 @@ type unwokenAgent struct {
 // waiting files and of unwoken agents.
 const maxWaiting = 20
 
-// Reasons returns a sentence for each problem of a project.
+// Reasons returns a sentence for each problem in a project.
 func (r *healthReport) Reasons() (out []string) {
 	for _, d := range r.Detail {
 		for _, why := range []string{d.Disk, d.HistoryReason, d.SyncReason} {
@@ -113,19 +113,19 @@ func (r *healthReport) Reasons() (out []string) {
 // Up returns how long the server has been running.
 func (r *healthReport) Up() time.Duration { return time.Duration(r.Uptime * float64(time.Second)) }
 
-// stalled is the time that an operation may wait for the disk before health reports that the disk does not respond.
+// stalled is how long an operation may wait for the disk before health reports that the disk does not respond.
 const stalled = 10 * time.Second
 
-// verdict returns the report, and whether the report's status is ok.
+// verdict returns the report, and whether the status in the report is ok.
 func (h *health) verdict(ctx context.Context) (report any, able bool) {
 	r := h.report(ctx)
 	return r, r.Status == "ok"
 }
 
-// readyWait is the time within which the index must answer. After that, the server reports that it is not ready.
+// readyWait is how long the index may take to respond before the server reports that it is not ready.
 const readyWait = 2 * time.Second
 
-// ready answers GET /readyz: see mcp.Config.Ready.
+// ready implements mcp.Config.Ready for GET /readyz.
 func (h *health) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyWait)
 	defer cancel()
@@ -239,7 +239,7 @@ func (a *app) projectHealth(ctx context.Context, p *maildir.Project) (d projectH
 	return d, hs.LastCommit
 }
 
-// summary returns a short description of the store.
+// summary returns a short description of the store's content.
 func (a *app) summary(ctx context.Context) string {
 	s, err := a.store.Stats(ctx)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// daily lists the commands that a user needs every day, in the order of `mailtree --help`.
+// daily lists the commands that users need every day, in the order in which `mailtree --help` shows them.
 var daily = []string{
 	"read", "reply", "yes", "later", "send", "ack", "archive", "thread", "search", "undo", "agents", "claim", "hold", "desk", "open",
 }
 
-// pageAbout lists the page or section of the documentation that describes a command. A topic also applies to the
-// command's subcommands that are not listed.
+// pageAbout lists, for each command, the page or section of the documentation that describes the command. A topic also
+// applies to those subcommands of the command that are not listed.
 var pageAbout = []struct{ command, topic string }{
 	{"catchup", "commands#catching-up"},
 	{"claim", "reference/guard"},
@@ -87,7 +87,7 @@ func (p *program) printHelp(w io.Writer, c *cobra.Command, args []string) {
 	fmt.Fprint(w, cli.Fold(text.String(), cmp.Or(width, text.Len())))
 }
 
-// addHelp makes the help of root show the daily commands, each with an example.
+// addHelp makes the help of root show the daily commands with an example of each.
 func (p *program) addHelp(root *cobra.Command) {
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if c == root {
@@ -103,8 +103,8 @@ func (p *program) addHelp(root *cobra.Command) {
 	})
 }
 
-// addHelpCommand adds the command `help`. It shows the help of a command, or a page of the documentation. Its subcommand
-// `help all` lists the commands, and `help docs` lists the pages.
+// addHelpCommand adds the command `help`, which shows the help of a command or a page of the documentation. Its
+// subcommand `help all` lists the commands, and `help docs` lists the pages.
 func (p *program) addHelpCommand(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	help, _, err := root.Find([]string{"help"})
@@ -164,7 +164,7 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 	})
 }
 
-// paged calls print with a screen that writes to the pager.
+// paged calls print with a screen whose output goes through the pager.
 func (p *program) paged(c *cobra.Command, print func(*cli.Screen)) error {
 	return cli.NewScreen(p.std.out, p.variable).Paged(c.Context(), func(s *cli.Screen) error {
 		print(s)
@@ -172,7 +172,7 @@ func (p *program) paged(c *cobra.Command, print func(*cli.Screen)) error {
 	})
 }
 
-// pageName returns the shortest name of a page that `help` accepts.
+// pageName returns the shortest name under which `help` finds a page.
 func pageName(root *cobra.Command, full string) string {
 	name := path.Base(full)
 	if c, _, _ := root.Find([]string{name}); docs.Find(name) != full || c != root {
@@ -181,7 +181,7 @@ func pageName(root *cobra.Command, full string) string {
 	return name
 }
 
-// documentation returns the page or the section that the arguments of `help` name. The error suggests similar names.
+// documentation returns the page or section that the arguments of `help` select. The error suggests similar names.
 func (p *program) documentation(root *cobra.Command, args []string) (string, error) {
 	topic := strings.Join(args, " ")
 	name, anchor, hasAnchor := strings.Cut(topic, "#")

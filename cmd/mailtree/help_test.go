@@ -66,9 +66,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestCited checks that each topic in pageAbout exists, and each topic that the program's texts, the skills and the
-// documents cite as `mailtree help TOPIC`. A topic is a command, a page or a section. The program must not cite a page
-// by its file name, because its users may not have the repository.
+// TestCited checks that each topic in pageAbout exists. It also checks each topic that the program's texts, the skills
+// and the documents cite as `mailtree help TOPIC`. A topic is a command, a page or a section. The program must not cite
+// a page by its file name, because its users may not have the repository.
 func TestCited(t *testing.T) {
 	p := &program{}
 	root := rootCommand(nil, stdio{out: &bytes.Buffer{}}, everyCommand)

@@ -61,7 +61,7 @@ func goCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askHold asks the server to begin or end a hold for the user, and prints the answer with show.
+// askHold asks the server to begin or end a hold on behalf of the user, and prints the result with show.
 func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mcpserver.HoldAsk, show func(*deskWork, *maildir.Held)) error {
 	if err := p.needPerson("hold agents or end holds"); err != nil {
 		return err
@@ -75,8 +75,8 @@ func (p *program) askHold(ctx context.Context, f *deskFlags, verb string, ask mc
 	})
 }
 
-// needPerson returns an error if an agent's session seems to run this command. what names the action that is reserved
-// for users, such as "hold agents".
+// needPerson returns an error if this command seems to run in an agent's session. what describes the action that is
+// reserved for users, such as "hold agents".
 func (p *program) needPerson(what string) error {
 	why, err := p.agentsSession()
 	if err != nil || why == "" {
@@ -86,8 +86,9 @@ func (p *program) needPerson(what string) error {
 		"Run it in your own terminal", what, why)}
 }
 
-// agentsSession returns the reason why this command seems to run in an agent's session, or "" if it does not. A user
-// whose editor also runs agents sets AGENT_NAME to their own name in the editor's terminal, as for the guard.
+// agentsSession returns the reason why this command seems to run in an agent's session, or "" if it does not. If a
+// user's editor also runs agents, the user can set AGENT_NAME to their own name in the editor's terminal, as they can
+// for the guard.
 func (p *program) agentsSession() (why string, err error) {
 	me, err := p.me()
 	if err != nil {
@@ -105,7 +106,7 @@ func (p *program) agentsSession() (why string, err error) {
 	return "", nil
 }
 
-// heldLines returns a line for each agent on hold, with the command that ends the hold.
+// heldLines returns a line for each agent on hold. The line includes the command that ends the hold.
 func heldLines(d *deskWork, w *maildir.Waits) (lines []string) {
 	for i := range w.Held {
 		h := &w.Held[i]

@@ -61,8 +61,9 @@ func hookCommand(p *program) *cobra.Command {
 	return c
 }
 
-// harmless returns err with exit status 0, so that it is printed but does not make the hook fail. Clients interpret
-// some exit statuses as a request to stop the turn or the edit.
+// harmless gives err the exit status 0, so that err is printed but does not make the hook fail. If err already has an
+// exit status, harmless returns err unchanged. Clients interpret some exit statuses as a request to stop the turn or
+// the edit.
 func harmless(err error) error {
 	var meant *exitError
 	if err == nil || errors.As(err, &meant) {
@@ -72,8 +73,8 @@ func harmless(err error) error {
 }
 
 // spareClient returns the error for running the program without a command. If standard input contains a client's event,
-// it returns an error with exit status 0 and no text instead. Some clients run a hook's command without its arguments,
-// and interpret a failure as a refusal.
+// the error has exit status 0 and no text. Some clients run a hook's command without its arguments, and interpret a
+// failure as a refusal.
 func (p *program) spareClient(err error) error {
 	f, ok := p.std.in.(*os.File)
 	if err == nil || !ok {
@@ -90,17 +91,17 @@ func (p *program) spareClient(err error) error {
 	return &exitError{}
 }
 
-// maxEvent is the maximum number of bytes that are read for one event. An event after a tool call contains the tool's
-// output.
+// maxEvent is the maximum number of bytes that are read for one event. An event that follows a tool call contains the
+// tool's output.
 const maxEvent = 64 << 20
 
-// hookPatience is the time limit of a hook. It is less than the five seconds that `mailtree setup` allows. Otherwise, a
-// client could stop the hook after the server has reported news and before the hook has printed it, and the news would
-// be lost.
+// hookPatience is the time limit of a hook. It is shorter than the five seconds that `mailtree setup` allows.
+// Otherwise, a client could stop the hook after the server has reported news but before the hook has printed it, and
+// the news would be lost.
 const hookPatience = 4 * time.Second
 
-// hook reads an event and answers it. It logs failures only at the debug level, because they must not disturb the
-// client.
+// hook reads an event and responds to it. It logs failures only at the debug level, because failures must not disturb
+// the client.
 func (p *program) hook(ctx context.Context, client string, plugin bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil { // a panic would exit with status 2, which stops a turn
@@ -128,7 +129,7 @@ func ofSession(variable string) bool {
 	return slices.Contains([]string{"AGENT_NAME", "TMUX", "TMUX_PANE"}, name)
 }
 
-// onEvent reads an event and returns it with the answer.
+// onEvent reads an event, and returns the event and the response to it.
 func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e event.Event, a event.Answer, err error) {
 	if e, err = p.readEvent(ctx, client); err != nil {
 		return event.Event{Client: client}, a, err
@@ -138,7 +139,7 @@ func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e ev
 		return e, a, nil
 	case e.Kind == event.Edit: // this also applies to edits by subagents
 		return e, p.checkEdit(e), nil
-	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model sees no answer
+	case e.Kind == event.Tool && sign.Ended(p.signed(e)): // the turn has ended, so the model would not see a response
 		return e, a, nil
 	case e.Kind == "" || e.Subagent && (e.Kind != event.Tool || len(e.Paths) == 0) || !storedir.IsStore(p.cfg.Store):
 		return e, a, nil
@@ -156,7 +157,7 @@ func (p *program) onEvent(ctx context.Context, client string, plugin bool) (e ev
 }
 
 // isSetUp reports whether the client's own files contain hooks from `mailtree setup`. The client runs these hooks in
-// addition to a plugin's, so the plugin's hooks must do nothing.
+// addition to the plugin's hooks, so the plugin's hooks must do nothing.
 func (p *program) isSetUp(e event.Event) bool {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -177,8 +178,8 @@ func (p *program) isSetUp(e event.Event) bool {
 	return false
 }
 
-// readEvent reads the event that the client writes to standard input, which the client may leave open. It
-// stops when ctx ends, so that a client that writes nothing cannot block the hook.
+// readEvent reads the event that the client writes to standard input. The client may leave standard input open.
+// readEvent stops when ctx ends, so that a client that writes nothing cannot block the hook.
 func (p *program) readEvent(ctx context.Context, client string) (event.Event, error) {
 	type read struct {
 		e   event.Event
@@ -192,7 +193,7 @@ func (p *program) readEvent(ctx context.Context, client string) (event.Event, er
 	select {
 	case r := <-done:
 		return r.e, r.err
-	case <-ctx.Done(): // the process now exits, which also ends the goroutine that reads
+	case <-ctx.Done(): // the process is about to exit, which also ends the goroutine that reads
 		return event.Event{}, fmt.Errorf("hook: no event arrived on standard input: %w", context.Cause(ctx))
 	}
 }
@@ -209,7 +210,7 @@ func (p *program) parseEvent(client string) (event.Event, error) {
 	return event.Parse(client, stdin, p.variable)
 }
 
-// byteOrderMark is the prefix that some programs add to text.
+// byteOrderMark is a prefix that some programs add to text.
 const byteOrderMark = "\xef\xbb\xbf"
 
 // tellServer reports an event to the server. If no server is running and the event is the start of a session in a
@@ -252,7 +253,8 @@ func (p *program) tellServer(ctx context.Context, e event.Event) (told mcpserver
 	return told, err
 }
 
-// exportAgent adds the agent's name to the environment of the client's shells, for commits. See docs/reference/guard.md.
+// exportAgent adds the agent's name to the environment of the client's shells, for use in commits. See
+// docs/reference/guard.md.
 func (p *program) exportAgent(agent string) error {
 	file := p.variable("CLAUDE_ENV_FILE")
 	if file == "" || agent == "" {

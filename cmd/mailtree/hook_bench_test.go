@@ -12,9 +12,9 @@ import (
 	"mailtree/fixtures/bulk"
 )
 
-// BenchmarkHook runs `mailtree hook claude` as a whole process when there is nothing to report, in a store of 10,000
-// messages. The cases are a server without new mail, a folder without a project (elsewhere), and no server (alone).
-// For comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
+// BenchmarkHook runs `mailtree hook claude` as a separate process when there is nothing to report, in a store of 10,000
+// messages. The cases are a server without new mail, a folder without a project (elsewhere), and no server (alone). For
+// comparison, it runs the same program when it does nothing (start). cpu is as in BenchmarkGuard.
 func BenchmarkHook(b *testing.B) {
 	n := 10_000
 	if testing.Short() {

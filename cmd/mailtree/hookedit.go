@@ -12,10 +12,10 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// checkEdit compares the files that a tool is about to change with the claims of other agents. It only reads files
-// and needs no server.
+// checkEdit checks the files that a tool is about to change for claims of other agents. It only reads files, and needs
+// no server.
 func (p *program) checkEdit(e event.Event) event.Answer {
-	debug.SetGCPercent(-1) // turn garbage collection off: this run needs only a few megabytes, and tuneMemory's limit still applies
+	debug.SetGCPercent(-1) // no garbage collection, because this run needs only a few megabytes; tuneMemory's limit still applies
 	q := guard.Edit{
 		Store: p.cfg.Store,
 		Usual: p.usualStore(),
@@ -42,8 +42,8 @@ func editedFiles(e event.Event) (all []string) {
 	return all
 }
 
-// editor returns the agent that makes the edit: the agent of the event's session or, if there is none, the agent
-// named in the client's environment. It returns "" if the project of the session's folder has neither agent.
+// editor returns the agent that is making the edit: the agent of the event's session or, if the session is not
+// recorded, the value of AGENT_NAME. It returns "" if there is no agent.
 func (p *program) editor(e event.Event) (string, error) {
 	t, _, err := storedir.OpenProject(p.cfg.Store, e.Root, p.cfg.Scope)
 	switch {

@@ -68,10 +68,10 @@ type inboxOptions struct {
 	limit                 uint
 }
 
-// commitName matches arguments to --as-of that are treated as commits.
+// commitName matches values of --as-of that are treated as commits.
 var commitName = lazy.Regexp(`^[0-9a-fA-F]{4,40}$`)
 
-// readMoments converts the given times into the form that the tools accept.
+// readMoments converts the times in the flags to the form that the tools accept.
 func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	for name, given := range map[string]*string{"since": &o.since, "as-of": &o.asOf} {
 		at, ok := cli.Moment(*given, time.Now())
@@ -85,7 +85,7 @@ func (o *inboxOptions) readMoments(c *cobra.Command) error {
 	return nil
 }
 
-// moment converts the time in a flag into the form that the tools accept.
+// moment converts the time in a flag to the form that the tools accept.
 func moment(c *cobra.Command, flag, given string) (string, error) {
 	at, ok := cli.Moment(given, time.Now())
 	if !ok {
@@ -103,7 +103,7 @@ func notMoment(c *cobra.Command, flag, given string) error {
 	return usageError(c, fmt.Errorf("--%s is %q, but must be %s", flag, given, how))
 }
 
-// needLimit returns an error if the --limit flag is 0.
+// needLimit returns an error if --limit is 0.
 func needLimit(c *cobra.Command, limit uint) error {
 	if limit == 0 {
 		return usageError(c, errors.New("--limit is 0, but must be at least 1"))
@@ -161,7 +161,7 @@ func showInbox(d *deskWork, in *mail.Inbox) error {
 	return nil
 }
 
-// deliveryRow returns a message's row in a list of mail. Its cells are the marks, the row's name (see
+// deliveryRow returns the row of a message in a list of mail. Its cells are the marks, the name of the row (see
 // deskWork.number), the urgency, the agents, the subject and the age.
 func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	who := d.people("", []string{m.From})
@@ -174,7 +174,8 @@ func (d *deskWork) deliveryRow(m *mail.Delivery, name string) cli.Row {
 	}
 }
 
-// stateOf returns the marks in front of a message: "!" acknowledgment requested, "*" unread, "a" archived.
+// stateOf returns the marks for a message: "!" if the user still has to acknowledge it, otherwise "*" if it is unread,
+// and "a" if it is archived.
 func stateOf(m *mail.Delivery) string {
 	state := ""
 	switch {

@@ -56,7 +56,7 @@ func indexCommand(p *program) *cobra.Command {
 	return c
 }
 
-// view is a store that a command reads without acquiring the store's lock. A server may be running at the same time.
+// view is a store that a command reads without the store's lock. A server may be running at the same time.
 type view struct {
 	trees   map[string]*tree.Tree
 	index   *indexer.Index
@@ -77,7 +77,7 @@ func openView(ctx context.Context, cfg *config) (*view, error) {
 	return v, nil
 }
 
-// openTrees opens only the trees.
+// openTrees opens the trees, but not the index.
 func openTrees(cfg *config) (*view, error) {
 	if _, err := os.Stat(cfg.Store); errors.Is(err, fs.ErrNotExist) {
 		return nil, noStore(cfg.Store)
@@ -150,12 +150,12 @@ func verify(ctx context.Context, p *program) error {
 	return &exitError{1, fmt.Errorf("the index (-) differs from the files (+). %s", hint)}
 }
 
-// verify compares the index with an index built from the trees. A running server may change the files while verify
-// compares them with the index. If a server is running, verify therefore compares several times, and reports only
-// differences that appear every time.
+// verify compares the index with an index that it builds from the trees. A running server may change files during the
+// comparison. If a server is running, verify therefore compares several times, and reports only differences that appear
+// every time.
 func (v *view) verify(ctx context.Context) (*indexer.Report, error) {
 	r, err := indexer.Verify(ctx, v.index, v.trees)
-	v.running = v.running || storedir.Held(v.store) // a server may have started in the meantime
+	v.running = v.running || storedir.Held(v.store) // a server may have started meanwhile
 	for try := 0; try < 5 && err == nil && v.running && len(r.Differences) > 0; try++ {
 		select {
 		case <-time.After(300 * time.Millisecond):

@@ -7,7 +7,8 @@ import (
 )
 
 // keepInherited marks the descriptors that the parent process left open, such as a lock or a secret, as not
-// inheritable. The programs that this process starts, including other OS users' hooks, do not inherit them.
+// inheritable. Programs that this process starts, including the hooks of other OS users, then do not inherit these
+// descriptors.
 func keepInherited() {
 	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return

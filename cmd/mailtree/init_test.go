@@ -13,8 +13,8 @@ import (
 // package.
 const smallInit = 4 << 10
 
-// largeInits lists the packages whose initializers may allocate more, in KiB. Each process runs them, even the hook
-// before each edit. Most belong to libraries that the project cannot do without.
+// largeInits lists the packages whose initializers may allocate more, in KiB. Every process runs these initializers,
+// even the hook that runs before each edit. Most of them belong to libraries that the project cannot do without.
 var largeInits = map[string]int{
 	"github.com/yuin/goldmark/extension":         280,
 	"github.com/yuin/goldmark/util":              150,
@@ -61,8 +61,8 @@ var largeInits = map[string]int{
 // allInits is the maximum that the initializers of all packages together may allocate, in KiB.
 const allInits = 1400
 
-// TestInit checks how much the program allocates before main runs. It builds the program, because tests link more
-// packages.
+// TestInit checks how much the program allocates before main runs. It builds the program, because a test binary links
+// more packages.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "mailtree")

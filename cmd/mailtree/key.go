@@ -109,7 +109,8 @@ type publishedKey struct {
 	project string // one of the projects that contain the key
 }
 
-// publishedKeys returns, by id, the keys that machines have published in the store's projects.
+// publishedKeys returns the keys that machines have published in the store's projects. It maps each key's id to the
+// key.
 func (p *program) publishedKeys() (map[string]publishedKey, error) {
 	trees, err := storedir.OpenTrees(p.cfg.Store, p.cfg.MaxMessage)
 	all := map[string]publishedKey{}

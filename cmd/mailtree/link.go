@@ -79,7 +79,7 @@ func unlinkCommand(p *program) *cobra.Command {
 	return c
 }
 
-// remarkGuard prints what to do if the guard installed in a folder enforces the claims of a project other than the
+// remarkGuard prints advice if the guard that is installed in a folder enforces the claims of a project other than the
 // folder's current project.
 func (p *program) remarkGuard(ctx context.Context, folder, slug string) {
 	if of := guard.Enforced(ctx, folder, p.cfg.Store, p.env); of != "" && of != slug {
@@ -87,7 +87,8 @@ func (p *program) remarkGuard(ctx context.Context, folder, slug string) {
 	}
 }
 
-// atFolder sends the request for its folder, or for this folder if the request specifies none, and prints the answer.
+// atFolder sends the request for the folder in ask or, if that is empty, for this folder. It prints the response with
+// show.
 func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON bool, show func(mcpserver.LinkedFolder)) (err error) {
 	if ask.Folder == "" {
 		ask.Folder = "."
@@ -108,8 +109,8 @@ func (p *program) atFolder(ctx context.Context, ask mcpserver.FolderAsk, asJSON 
 	})
 }
 
-// explainFolder prints which project a folder belongs to, and which rule decided that. It only reads files, and needs
-// no server.
+// explainFolder prints which project a folder belongs to, and which rule determined the project. It only reads files,
+// and needs no server.
 func (p *program) explainFolder(folder string, asJSON bool) error {
 	dir, err := absolute(cmp.Or(folder, "."), os.UserHomeDir)
 	if err != nil {
@@ -150,7 +151,7 @@ var ruleNames = map[storedir.Rule]string{
 	storedir.Noted: "noted", storedir.New: "new",
 }
 
-// questions describes when each rule applies. The rules are tried in the order of their numbers.
+// questions describes the condition of each rule. The rules are tried in the order of their numbers.
 var questions = map[storedir.Rule]string{
 	storedir.Linked:   "you linked the folder with `mailtree link`",
 	storedir.Existing: "the folder, or one above it in its working tree, has a project",
@@ -175,8 +176,9 @@ func (p *program) because(m storedir.Meaning) string {
 	return ""
 }
 
-// movedHere returns the paths of projects whose folder is gone. It includes only projects whose repository had the same
-// first commit as the repository in dir. It runs Git only if at least one project's folder is gone.
+// movedHere returns the paths of projects whose folder no longer exists. It includes only projects whose repository had
+// the same first commit as the repository in dir. It runs Git only if the folder of at least one project no longer
+// exists.
 func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	known, err := folders.Open(p.cfg.Store).Load()
 	if err != nil {
@@ -222,9 +224,9 @@ func isGone(dir string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-// findClone looks for a project whose code base is another clone of the folder's repository. It does so only if the
-// folder has no project yet. The server searches, and records the folder in the map of folders. findClone returns
-// errors from the server, and nil if there is no such project.
+// findClone looks for a project whose code base is another clone of the folder's repository. If the folder already has
+// a project, it does nothing. The server does the search, and records the folder in the map of folders. findClone
+// returns errors from the server, and nil if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
 	if err == nil {

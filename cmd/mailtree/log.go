@@ -51,8 +51,8 @@ func logCommand(p *program) *cobra.Command {
 	return c
 }
 
-// showLog prints the history as it arrives. Until the first entry arrives, it shows on standard error how far back the
-// server has searched, if standard error is a terminal.
+// showLog prints the history as it arrives. Until the first entry arrives, it shows how far back the server has
+// searched, but only if standard error is a terminal.
 func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask maildir.LogQuery) error {
 	told, progress := 0, cli.IsTerminal(p.std.err)
 	err := d.Stream(ctx, cli.Of(d.Slug, "log"), ask, func(text json.RawMessage) error {
@@ -82,7 +82,7 @@ func (p *program) showLog(ctx context.Context, d *deskWork, s *logPrinter, ask m
 	return err
 }
 
-// noHistory returns the text for a search of the history that finds nothing.
+// noHistory returns the text to print if a search of the history finds nothing.
 func noHistory(ask *maildir.LogQuery) string {
 	text := "no history found"
 	if ask.Of != "" {
@@ -101,7 +101,7 @@ type logPrinter struct {
 	day   string // the day of the last printed entry
 }
 
-// deeds maps verbs to their past tense in the log. It omits verbs that the log shows unchanged.
+// deeds maps verbs to the past tense that the log shows. It omits verbs that the log shows unchanged.
 var deeds = map[string]string{
 	"send":              "sent",
 	"reply":             "replied",
@@ -141,8 +141,8 @@ func deed(verb string) string {
 	return cmp.Or(deeds[verb], verb)
 }
 
-// undoneDeed returns the kind of operation that an undo or a redo applied to, such as "archiving". It returns "" for
-// any other operation.
+// undoneDeed returns the gerund of the operation that an undo or a redo applied to, such as "archiving". It returns ""
+// for any other operation.
 func undoneDeed(verb string) string {
 	for _, prefix := range []string{history.UndoPrefix, history.RedoPrefix} {
 		if of, found := strings.CutPrefix(verb, prefix); found {
@@ -152,7 +152,7 @@ func undoneDeed(verb string) string {
 	return ""
 }
 
-// about returns the subject of an entry's operation and, for a message, the recipients.
+// about returns the subject of an entry's operation. For a message, it also returns the recipients.
 func about(e *history.Entry) (what, to string) {
 	if e.Subject != "" {
 		return e.Subject, ""
@@ -168,18 +168,18 @@ func about(e *history.Entry) (what, to string) {
 		}
 		return what, to
 	}
-	if e.Summary == e.Who { // an agent without a program and a model was created
+	if e.Summary == e.Who { // the entry records that an agent was created without a program or model
 		return "", ""
 	}
-	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // a message sent only to bcc recipients
+	what, found := strings.CutPrefix(e.Summary, e.Who+": ") // the message was sent only to bcc recipients
 	if !found {
 		what = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(e.Summary, e.Who+" "), e.ID))
 	}
 	return what, ""
 }
 
-// show prints a line for the entry. If the day differs from the previous entry's, it first prints the day. The columns
-// have fixed widths, because entries are printed as they are found.
+// show prints a line for the entry. If the entry's day differs from the day of the previous entry, show first prints
+// the day. The columns have fixed widths, because entries are printed as they are found.
 func (s *logPrinter) show(e *history.Entry) {
 	day, clock := e.At.Local().Format("Mon 2 Jan 2006"), e.At.Local().Format("15:04")
 	if day != s.day {

@@ -33,9 +33,9 @@ func mailboxCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askAndShow asks the server to run one of its socket's verbs, and prints the answer with present. The verb runs in the
-// project given by the flags, if any. If no server is running, askAndShow starts one in the background. It does not
-// create a store unless the verb creates something.
+// askAndShow asks the server to run one of its socket's verbs, and prints the result with present. If the flags specify
+// a project, the verb runs in that project. If no server is running, askAndShow starts one in the background. It does
+// not create a store unless the verb creates something.
 func askAndShow[T any](
 	ctx context.Context, p *program, f *deskFlags, verb string, ask any, show func(d *deskWork, answer *T) error,
 ) error {
@@ -112,7 +112,7 @@ func showMailboxes(d *deskWork, l *mcpserver.Mailboxes) {
 	}
 }
 
-// ownerName returns the name of the OS user with the given uid. It returns the uid as text if there is no name, and
+// ownerName returns the name of the OS user with the given uid. It returns the uid as text if the user has no name, and
 // "nobody" if uid is negative.
 func ownerName(uid int) string {
 	if uid < 0 {
@@ -144,10 +144,10 @@ func mailboxDeleteCommand(p *program) *cobra.Command {
 	return c
 }
 
-// sayNeeded prints a remark if the server's settings still refer to a deleted mailbox.
+// sayNeeded prints a remark if the server's settings still refer to a mailbox that was just deleted.
 func sayNeeded(ctx context.Context, d *deskWork, m *mcpserver.MailboxLine) error {
 	var c checked
-	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // ignore this error
+	if err := d.Ask(ctx, "check-address", mcpserver.CheckAsk{Address: m.Address}, &c); err != nil { // skip the optional remark
 		return nil
 	}
 	if slices.ContainsFunc(c.Missing, func(name string) bool { return strings.EqualFold(name, m.Name) }) {

@@ -18,8 +18,8 @@ type stdio struct {
 	out, err io.Writer
 }
 
-// run runs the program, except for signal handling. It returns 0 on success, and otherwise one of the exit statuses in
-// desk.go.
+// run runs the program, except for signal handling. It returns 0 on success, and otherwise one of the exit statuses
+// defined in desk.go.
 func run(ctx context.Context, args, env []string, std stdio) int {
 	tuneMemory()
 	root := rootCommand(env, std, named(args))
@@ -40,7 +40,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	}
 	if e := (*exitError)(nil); errors.As(err, &e) {
 		code = e.code
-		if err == error(e) { // otherwise, err wraps e, and its text says more
+		if err == error(e) { // otherwise err wraps e, and the text of err contains more information
 			err = e.err
 		}
 	}
@@ -53,7 +53,7 @@ func run(ctx context.Context, args, env []string, std stdio) int {
 	return code
 }
 
-// exitError carries an exit status. err is nil if the command has already printed the reason.
+// exitError is an error with an exit status. err is nil if the command has already printed the reason.
 type exitError struct {
 	code int
 	err  error

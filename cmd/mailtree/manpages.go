@@ -13,8 +13,8 @@ import (
 	"mailtree/cmd/mailtree/pages"
 )
 
-// main writes the files that packages install in addition to the program: manual pages to DIR/man1, and a completion
-// script for each shell to DIR/completions. release/man runs it. Its arguments are DIR and the version.
+// main writes the files that packages install in addition to the program: manual pages in DIR/man1, and a completion
+// script for each shell in DIR/completions. release/man runs it. Its arguments are DIR and the version.
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: release/man DIR VERSION")
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// completionFiles are the names of the completion scripts, by shell.
+// completionFiles maps each shell to the name of its completion script.
 var completionFiles = map[string]string{
 	"bash":       "mailtree.bash",
 	"zsh":        "_mailtree",
@@ -55,7 +55,7 @@ func writePages(dir, version string) error {
 	return nil
 }
 
-// manual returns the parts of the pages that do not come from the commands' help.
+// manual returns the parts of the manual pages that do not come from the commands' help.
 func manual(version string) pages.Config {
 	m := pages.Config{
 		Version: version,

@@ -20,8 +20,8 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// metrics answers GET /metrics in the Prometheus text format. The answer contains the counters since the server's
-// start, and the same current state as /health. See docs/reference/settings.md, "Metrics".
+// metrics serves GET /metrics in the Prometheus text format. The response contains counters that start at zero when the
+// server starts, and the same current state as /health. See docs/reference/settings.md, "Metrics".
 type metrics struct {
 	health *health
 	usage  func() mcpserver.Usage
@@ -31,7 +31,7 @@ type metrics struct {
 	operations, durations, latency, calls *family
 }
 
-// newMetrics creates the counters. The caller sets health and usage before the first request.
+// newMetrics creates the counters. The caller must set health and usage before the first request.
 func newMetrics() *metrics {
 	m := &metrics{
 		operations: newFamily("counter", "operations_total", "Write operations, by verb and outcome: ok or an error code."),
@@ -42,11 +42,11 @@ func newMetrics() *metrics {
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}
-	m.latency.histogram() // creates the histogram, so that it is shown before the first delivery
+	m.latency.histogram() // create the histogram, so that it is shown before the first delivery
 	return m
 }
 
-// family is a set of counters or histograms that have the same name and different labels.
+// family is a set of counters or histograms with the same name and different labels.
 type family struct {
 	name, help, kind string
 	buckets          []float64 // upper bounds, for histograms
@@ -57,12 +57,12 @@ func newFamily(kind, name, help string, buckets ...float64) *family {
 	return &family{name: "mailtree_" + name, help: help, kind: kind, buckets: buckets, set: vm.NewSet()}
 }
 
-// counter returns the counter with the given labels. The arguments alternate between names and values.
+// counter returns the counter with the given labels. The arguments are alternating names and values.
 func (f *family) counter(labels ...string) *vm.Counter {
 	return f.set.GetOrCreateCounter(f.name + labeled(labels...))
 }
 
-// histogram returns the histogram with the given labels: see counter.
+// histogram returns the histogram with the given labels, which are passed as for counter.
 func (f *family) histogram(labels ...string) *vm.PrometheusHistogram {
 	return f.set.GetOrCreatePrometheusHistogramExt(f.name+labeled(labels...), f.buckets)
 }
@@ -89,7 +89,7 @@ func labeled(labels ...string) string {
 	return "{" + strings.Join(pairs, ",") + "}"
 }
 
-// observe counts an operation. See maildir.Config.Observe.
+// observe counts an operation. Its parameters are those of maildir.Config.Observe.
 func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	outcome := "ok"
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *metrics) observe(op writer.Op, took time.Duration, err error) {
 	}
 }
 
-// called counts a tool call. See mcp.Config.Called.
+// called counts a tool call. It implements mcp.Config.Called.
 func (m *metrics) called(toolset, tool string, refused bool) {
 	outcome := "ok"
 	if refused {

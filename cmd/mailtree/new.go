@@ -69,7 +69,8 @@ func newProjectCommand(p *program) *cobra.Command {
 	return c
 }
 
-// refuseWide returns an error if a project in the folder would cover the whole machine or the user's home folder.
+// refuseWide returns an error if a project in the folder would cover the whole machine or all of the user's home
+// folder.
 func (p *program) refuseWide(dir string) error {
 	dir, err := absolute(dir, os.UserHomeDir)
 	if err != nil {
@@ -137,8 +138,8 @@ func newDraftCommand(p *program) *cobra.Command {
 	return c
 }
 
-// join makes the user an agent of a project, so that other agents can write to the user. A remark tells the user
-// about it.
+// join makes the user an agent of a project, so that other agents can write to the user. If the user was not an agent
+// of the project before, atDesk prints a remark that says so.
 func (p *program) join(ctx context.Context, project string) error {
 	return p.atDesk(ctx, &deskFlags{project: project}, mine, nil, func(context.Context, *deskWork) error { return nil })
 }
@@ -162,13 +163,14 @@ func (p *program) tellProject(made mcpserver.MadeProject) {
 	}
 }
 
-// movedLine returns a line about a code base that seems to have been moved here, with the command that links it.
+// movedLine returns a line that says that a code base seems to have been moved here. The line includes the command that
+// links the code base.
 func movedLine(from string) string {
 	return fmt.Sprintf("%s was at %s, which no longer exists. If you moved it here, run `mailtree link %s`",
 		cli.Line(filepath.Base(from)), cli.Line(from), guard.ShellWord(from))
 }
 
-// projectHere creates the project for this folder, in which a client is being set up.
+// projectHere creates the project for this folder after a client has been set up in the folder.
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, mcpserver.NewProject{})
 	if err != nil {
@@ -179,7 +181,7 @@ func (p *program) projectHere(ctx context.Context) error {
 	return p.join(ctx, made.Slug)
 }
 
-// ensureProject creates the project for a path if it does not exist. An empty path means this folder.
+// ensureProject creates the project for a path if the project does not exist yet. An empty path means this folder.
 func (p *program) ensureProject(ctx context.Context, ask mcpserver.NewProject) (made mcpserver.MadeProject, err error) {
 	if ask.Key, err = absolute(cmp.Or(ask.Key, "."), os.UserHomeDir); err != nil {
 		return made, err

@@ -30,8 +30,8 @@ func nudgeCommand(p *program) *cobra.Command {
 	return c
 }
 
-// nudge asks the server to notify agents about their mail, and prints for each agent whether it was notified. With
-// watch, it continues until ctx ends, and connects to the next server when a server exits.
+// nudge asks the server to notify agents about their mail, and prints for each agent whether it was notified. If watch
+// is set, nudge continues until ctx ends. If a server exits, nudge then connects to the next server.
 func (p *program) nudge(ctx context.Context, watch bool) error {
 	said := 0
 	each := func(line json.RawMessage) error {
@@ -53,7 +53,7 @@ func (p *program) nudge(ctx context.Context, watch bool) error {
 	return err
 }
 
-// sayNudge prints one line of the answer: an agent, and whether the agent was notified.
+// sayNudge prints one line of the response: an agent, and whether the agent was notified.
 func (p *program) sayNudge(line json.RawMessage) error {
 	var o wake.Outcome
 	if err := json.Unmarshal(line, &o); err != nil {
@@ -67,11 +67,12 @@ func (p *program) sayNudge(line json.RawMessage) error {
 	return nil
 }
 
-// waker wakes agents that have mail: once for a caller on the socket, and continuously while the server runs.
+// waker wakes agents that have mail. It wakes them once for a caller on the socket, and continuously while the server
+// runs.
 type waker struct {
 	*wake.Waker
 	log *slog.Logger
-	own wake.By // how the server itself wakes agents: it types into tmux windows only if NUDGE=tmux
+	own wake.By // how the server itself wakes agents; it types into tmux windows only if NUDGE=tmux
 }
 
 func newWaker(p *program, a *app) *waker {
@@ -89,7 +90,7 @@ func (w *waker) serve(ctx context.Context, by tool.Caller, watch bool, told func
 	return do(ctx, wake.By{Tmux: by.Tmux, Types: true}, func(o wake.Outcome) { told(o) })
 }
 
-// nudgeOne implements page.NudgeFunc. The user asked for the notice, so nudgeOne also repeats earlier notices.
+// nudgeOne implements page.NudgeFunc. It repeats earlier notices, because the user has asked for the notice.
 func (w *waker) nudgeOne(ctx context.Context, project, agent string, told func(how, why string)) error {
 	by := wake.By{Tmux: w.own.Tmux, Types: true, Again: true}
 	return w.Nudge(ctx, by, project, agent, func(o wake.Outcome) { told(o.How, o.Why) })

@@ -22,21 +22,21 @@ import (
 	"mailtree/mcp/mail"
 )
 
-// The code in this file stores the list of messages that a terminal showed last. Commands accept the list's row numbers
-// instead of ids. If a thread was shown after the list, commands also accept the names of the thread's messages, such
-// as 3a and 3b for the thread in row 3.
+// The code in this file stores the list of messages that a terminal showed last. Commands accept row numbers from that
+// list instead of ids. If a thread was shown after the list, commands also accept the names of the thread's messages,
+// such as 3a and 3b for the thread in row 3.
 
-// rowNumber matches any possible row number. The list may have fewer rows.
+// rowNumber matches any possible row number, even if the list has fewer rows.
 var rowNumber = lazy.Regexp(`^[0-9]{1,3}$`)
 
 // rowLetter matches the name of a message in a thread: the number of the thread's row, if it has one, followed by
 // letters.
 var rowLetter = lazy.Regexp(`^([0-9]{0,3})[a-z]{1,2}$`)
 
-// maxNumbered is the largest number that a row can have.
+// maxNumbered is the largest possible row number.
 const maxNumbered = 999
 
-// oldList is the age at which a terminal's list is removed. Few shells run for that long.
+// oldList is the age at which a terminal's list is removed. Few shells run longer than that.
 const oldList = 7 * 24 * time.Hour
 
 // lastList is the list that a terminal showed last.
@@ -56,7 +56,7 @@ type lastList struct {
 	Next nextPage `json:"next,omitzero"` // position from which to continue the list that was shown last
 }
 
-// projectOf returns the project of the row at a zero-based index.
+// projectOf returns the project of the row with a zero-based index.
 func (l *lastList) projectOf(row int) string {
 	if row < len(l.Projects) {
 		return l.Projects[row]
@@ -64,14 +64,14 @@ func (l *lastList) projectOf(row int) string {
 	return l.Project
 }
 
-// nextPage is the position at which to continue a list that was too long for one page.
+// nextPage says where to continue a list that was too long for one page.
 type nextPage struct {
 	Command string `json:"command"`
 	Project string `json:"project"`
 	Cursor  string `json:"cursor"`
 }
 
-// addMoreFlags adds to c the flags that continue a list. They set cursor and the project in f.
+// addMoreFlags adds to c the flags that continue a list. The flags set cursor, and the project in f.
 func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
 	c.Flags().StringVar(cursor, "cursor", "", "for scripts: the next_cursor of the previous page")
 	more := c.Flags().Bool("more", false, "show the next page of the last list in this terminal")
@@ -92,7 +92,7 @@ func (p *program) addMoreFlags(c *cobra.Command, f *deskFlags, cursor *string) {
 	}
 }
 
-// tellMore returns the line that says how to continue the list that a command printed, or "" if cursor is "".
+// tellMore returns a line that says how to continue the list that a command printed, or "" if cursor is "".
 func (d *deskWork) tellMore(command, cursor string) string {
 	if cursor == "" {
 		return ""
@@ -111,7 +111,7 @@ func (d *deskWork) tellMore(command, cursor string) string {
 type openedThread struct {
 	Project string   `json:"project"`
 	Row     string   `json:"row,omitempty"` // number of the thread's row; empty if the thread was not in the list
-	IDs     []string `json:"ids"`           // the thread's messages, starting with message a
+	IDs     []string `json:"ids"`           // ids of the thread's messages, starting with message a
 }
 
 // called returns the message with the given name, such as 3b, and its project.
@@ -152,9 +152,9 @@ func (p *program) stateFolder() string {
 	return filepath.Join(state, "mailtree")
 }
 
-// listFile returns the file for the last list of this terminal, or "" without a terminal. Each terminal device and
-// login session has its own file. The file is below the user's XDG_STATE_HOME and not in the store, because the user
-// need not be the OS user who runs the server.
+// listFile returns the path of the file for the last list of this terminal, or "" if there is no terminal. Each
+// combination of terminal device and login session has its own file. The file is below the user's XDG_STATE_HOME and
+// not in the store, because the server may run as a different OS user.
 func (p *program) listFile() string {
 	state := p.stateFolder()
 	if state == "" {
@@ -170,8 +170,8 @@ func (p *program) listFile() string {
 	return ""
 }
 
-// number returns the names of the given messages in a list: row numbers if there is a terminal, and short ids
-// otherwise. The numbers continue after the numbers of the previous call in the same command. In a list of threads,
+// number returns a name for each of the given messages in a list. The names are row numbers if there is a terminal, and
+// short ids otherwise. The numbers continue after those of the previous call in the same command. In a list of threads,
 // threads contains the thread of each message.
 func (d *deskWork) number(ids []string, threads ...string) []string {
 	names := make([]string, len(ids))
@@ -192,9 +192,9 @@ func (d *deskWork) number(ids []string, threads ...string) []string {
 	return names
 }
 
-// letter returns the names of messages in a thread: the number of the thread's row in the last list, followed by
-// letters. Without a terminal, it returns short ids. given is the argument that the user typed for the thread. The
-// letters continue after the letters of the previous call in the same command.
+// letter returns a name for each of the given messages in a thread. A name is the number of the thread's row in the
+// last list, followed by letters. Without a terminal, the names are short ids. given is the argument that the user
+// typed for the thread. The letters continue after those of the previous call in the same command.
 func (d *deskWork) letter(given, thread string, ids []string) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
@@ -217,8 +217,8 @@ func (d *deskWork) letter(given, thread string, ids []string) []string {
 	return names
 }
 
-// rowOfThread returns the number of a thread's row in the last list, or "" if the thread is not in that list. given is
-// the argument that the user typed, which may be the number, or the name of a message in the thread.
+// rowOfThread returns the number of a thread's row in the last list, or "" if the thread is not in the list. given is
+// the argument that the user typed. It may be the row number, or the name of a message in the thread.
 func rowOfThread(last *lastList, given, project, thread string, ids []string) string {
 	if n, err := strconv.Atoi(given); err == nil && rowNumber().MatchString(given) {
 		return strconv.Itoa(n)
@@ -237,8 +237,8 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 	return ""
 }
 
-// store saves the terminal's last list, and reports whether it succeeded. If it fails, for example because the disk is
-// full, the user has to use ids.
+// store saves the terminal's last list, and reports whether it succeeded. If store fails, for example because the disk
+// is full, the user has to use ids instead of row numbers.
 func (d *deskWork) store(last *lastList) bool {
 	data, err := json.Marshal(last)
 	if err == nil {
@@ -253,7 +253,7 @@ func (d *deskWork) store(last *lastList) bool {
 	return err == nil
 }
 
-// removeOldLists removes the lists of terminals that are most likely closed.
+// removeOldLists removes the lists of terminals that have probably been closed.
 func removeOldLists(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
@@ -266,16 +266,17 @@ func removeOldLists(dir string) {
 // shortestID is the minimum length of an abbreviated id.
 const shortestID = 4
 
-// namedRows are the messages that a command line specifies.
+// namedRows contains the messages that a command line specifies.
 type namedRows struct {
 	IDs     []string // full or abbreviated ids
-	Threads []string // the thread of each id that is a row of a list from plain `mailtree`; empty for other ids
+	Threads []string // for each id that is a row of a list from plain `mailtree`, the row's thread; empty for other ids
 	Project string   // the project of the rows; empty if no argument is a row
 	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
 }
 
 // rowsToIDs replaces each row number, and each name of a message in a thread, with the message's id. It returns an
-// error for a number that is not in this terminal's last list, and for any number if there is no terminal or no list.
+// error for a row number that is not in this terminal's last list. If there is no terminal or no list, it returns an
+// error for every row number.
 func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	file := p.listFile()
 	last := readList(file)
@@ -311,7 +312,8 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	return named, nil
 }
 
-// row returns the number in arg. It returns an error if the list, which is stored in file, has no such row.
+// row returns the number in arg. It returns an error if the list has no such row. file is the file that contains the
+// list.
 func (l *lastList) row(file, arg string) (int, error) {
 	n, _ := strconv.Atoi(arg)
 	switch {
@@ -330,9 +332,9 @@ func (l *lastList) row(file, arg string) (int, error) {
 	return n, nil
 }
 
-// messagesOf returns the ids of the messages that the argument at index i specifies. Usually that is one message. For
-// a row in a list of threads, it is every message of the thread that was sent to the user, is not archived, and
-// satisfies wanted. If there are none, messagesOf returns the row's own message.
+// messagesOf returns the ids of the messages that the argument at index i specifies. Usually, this is one message. For
+// a row in a list of threads, messagesOf returns every message of the thread that was sent to the user, is not
+// archived, and satisfies wanted. If there is no such message, it returns the row's own message.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
 	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
 	for more := wanted != nil && d.threads[i] != ""; more; {
@@ -371,18 +373,18 @@ func (p *program) atMessage(
 	})
 }
 
-// tellNext prints did, which says what the command has done, followed by the command that undoes the last action, and
-// the next waiting message.
+// tellNext prints the text in did, which says what the command has done. It then prints the command that undoes the
+// last action, and the next waiting message.
 func (p *program) tellNext(ctx context.Context, d *deskWork, did string) {
 	text := did + "undo: " + d.undoing()
-	if next, err := p.firstWaiting(ctx, d); err == nil { // an error here is ignored, because the action itself succeeded
+	if next, err := p.firstWaiting(ctx, d); err == nil { // ignore an error here, because the action itself succeeded
 		text += " · next: " + d.rowOf(next.Message) + " " + cli.Line(next.Subject)
 	}
 	d.Say(d.Faint, "%s", text)
 }
 
-// rowOf returns a message's number in this terminal's last list, or its name in a thread that was shown after the list,
-// or otherwise its short id.
+// rowOf returns the number of a message in this terminal's last list, or the name of the message in a thread that was
+// shown after the list. If the message has neither, rowOf returns its short id.
 func (d *deskWork) rowOf(id string) string {
 	last := readList(d.listFile)
 	if row := slices.Index(last.IDs, id); row >= 0 && (d.Slug == "" || last.projectOf(row) == d.Slug) {
@@ -407,8 +409,8 @@ func readList(file string) (last lastList) {
 	return last
 }
 
-// waitsOf asks the server for the items that are waiting for the user. The user need not be an agent of the project
-// yet. If d has no project, it asks for all projects. If all is set, the answer lists all threads.
+// waitsOf asks the server for the items that are waiting for the user. The user does not have to be an agent of the
+// project. If d has no project, the request covers all projects. If all is set, the response lists all threads.
 func (p *program) waitsOf(ctx context.Context, d *deskWork, all bool, answer any) error {
 	me, err := p.me()
 	if err != nil {

@@ -48,8 +48,8 @@ func openCommand(p *program) *cobra.Command {
 	return c
 }
 
-// pageLink returns a link to a project's page. If no project is given and this folder is not in a project, it returns
-// a link to the home page.
+// pageLink returns a link to a project's page. If project is empty and this folder is not in a project, it returns a
+// link to the home page.
 func (p *program) pageLink(ctx context.Context, project string) (made mcpserver.PageLink, err error) {
 	var ask mcpserver.LinkAsk
 	if ask.Person, err = p.me(); err != nil {
@@ -78,8 +78,7 @@ func browse(ctx context.Context, url string) error {
 	return exec.CommandContext(ctx, opener, url).Run()
 }
 
-// newPage creates the page. To readers who are not signed in, the page shows the mail of the user who started the
-// server.
+// newPage creates the page. If a reader is not signed in, the page shows the mail of the user who started the server.
 func newPage(p *program, a *app, w *waker) *page.Page {
 	me, err := p.me()
 	if err != nil {

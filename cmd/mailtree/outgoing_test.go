@@ -46,7 +46,7 @@ func newPeer(t *testing.T) *smtpPeer {
 	return p
 }
 
-// messages returns the messages that arrived completely, answered or not.
+// messages returns the messages that arrived completely, whether or not the server responded.
 func (p *smtpPeer) messages() [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,7 +38,7 @@ func listProblems(ctx context.Context, d *deskWork) error {
 	})
 }
 
-// placeOf returns a file and line in the form that editors accept, or only the file for line 0.
+// placeOf returns a file and line in the form that editors accept. If line is 0, it returns only the file.
 func placeOf(path string, line int) string {
 	if line == 0 {
 		return path

@@ -52,8 +52,8 @@ func readCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readMessage prints the user's own copy of a message, or the public form of the message if the user has no copy. If
-// last is set, it also prints the commands that the user may run next.
+// readMessage prints the user's own copy of a message or, if the user has no copy, the public form of the message. If
+// last is set, it also prints the commands that the user may want to run next.
 func readMessage(ctx context.Context, d *deskWork, id string, peek, last bool) error {
 	args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id, "mark_read": !peek}
 	err := call(ctx, d, "check_my_messages", args, func(in *mail.Inbox) error {
@@ -98,8 +98,8 @@ func readOther(ctx context.Context, d *deskWork, id string) error {
 	})
 }
 
-// pageMessage prints a message with its whole body and, on a terminal, the commands that the user may run next. It
-// reads the rest of the body with next, which returns the part that begins at an offset.
+// pageMessage prints a message with its whole body. On a terminal, it also prints the commands that the user may want
+// to run next. It reads the rest of the body with next, which returns the part of the body that begins at an offset.
 func pageMessage(
 	ctx context.Context, d *deskWork, m *mail.Message, commands []string, next func(offset int64) (*mail.Message, error),
 ) error {
@@ -126,7 +126,7 @@ func pageMessage(
 	})
 }
 
-// whatNext returns the commands that the user may run after reading a message.
+// whatNext returns the commands that the user may want to run after reading a message.
 func whatNext(d *deskWork, m *mail.Delivery) (commands []string) {
 	id := d.rowOf(m.ID)
 	switch {
@@ -177,7 +177,7 @@ func printHead(s *cli.Screen, m *mail.Message) {
 	s.Printf("\n")
 }
 
-// sender returns a message's sender, and who vouches for the sender. For verified messages from the server itself, it
+// sender returns a message's sender, and who vouches for the sender. For a verified message from the server itself, it
 // returns only the sender.
 func sender(m *mail.Message) string {
 	if m.Verified && format.ServerName(m.From) {
@@ -186,7 +186,7 @@ func sender(m *mail.Message) string {
 	return cli.Line(m.From) + " (" + vouched(m) + ")"
 }
 
-// vouched returns the text that says who vouches for the sender, or that the message is not verified.
+// vouched says who vouches for the sender, or that the message is not verified.
 func vouched(m *mail.Message) string {
 	if !m.Verified {
 		return "not verified"
@@ -202,7 +202,7 @@ func listNames(of []string) string {
 	return strings.Join(all, ", ")
 }
 
-// told returns the facts that have a value.
+// told returns the facts whose value is not empty.
 func told(facts []cli.Row) []cli.Row {
 	return slices.DeleteFunc(facts, func(r cli.Row) bool { return r.Cells[1] == "" })
 }

@@ -15,10 +15,10 @@ import (
 	mcpserver "mailtree/mcp"
 )
 
-// inProjects is like atDesk, but for all projects if all is set. In that case, d has no project.
+// inProjects is like atDesk, but covers all projects if all is set. In that case, d has no project.
 func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(ctx context.Context, d *deskWork) error) error {
 	if !all {
-		return p.atDesk(c.Context(), f, nobodys, nil, do) // nobodys does not create an agent
+		return p.atDesk(c.Context(), f, nobodys, nil, do) // with nobodys, atDesk does not create an agent
 	}
 	if f.project != "" {
 		return usageError(c, errors.New("--all and --project cannot be used together"))
@@ -26,7 +26,8 @@ func (p *program) inProjects(c *cobra.Command, f *deskFlags, all bool, do func(c
 	return p.atStore(c.Context(), f.json, do)
 }
 
-// verbIn returns the name of a verb, with d's project if d has one. Without a project, the verb covers all projects.
+// verbIn returns the verb with d's project, or only the verb if d has no project. Without a project, the verb covers
+// all projects.
 func (d *deskWork) verbIn(verb string) string {
 	if d.Slug == "" {
 		return verb
@@ -120,7 +121,8 @@ func catchUpCommand(p *program) *cobra.Command {
 	return c
 }
 
-// catchUpOf asks the server for the events since a time or, if the time is zero, since the user last looked.
+// catchUpOf asks the server for the events since a time. If the time is zero, it asks for the events since the user
+// last looked.
 func (p *program) catchUpOf(ctx context.Context, d *deskWork, since time.Time, answer any) error {
 	me, err := p.me()
 	if err != nil {
@@ -150,8 +152,8 @@ func showCatchUp(d *deskWork, u *maildir.CatchUp) {
 	}
 }
 
-// recordRows returns the rows of decisions or of open questions: number, text, author, project, thread and age. The
-// first row also has the label.
+// recordRows returns the rows of decisions or of open questions. The cells are number, text, author, project, thread
+// and age. The first row also contains the label.
 func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows []cli.Row) {
 	ids := make([]string, len(entries))
 	for i := range entries {
@@ -177,8 +179,8 @@ func recordRows(d *deskWork, label string, entries []maildir.RecordEntry) (rows 
 	return rows
 }
 
-// sinceLine returns a line that counts the decisions that were made and the threads that were closed since the user
-// last looked. It returns "" if there are none.
+// sinceLine returns a line that counts the decisions and the closed threads since the user last looked. It returns ""
+// if there are none.
 func sinceLine(d *deskWork, u *maildir.CatchUp) string {
 	var parts []string
 	if n := len(u.Decisions); n > 0 {

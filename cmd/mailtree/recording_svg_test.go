@@ -72,8 +72,8 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 	return svg.Bytes()
 }
 
-// keyframes returns the CSS rules that show the lines of class t<i> from one time of the animation to another. The
-// animation lasts until end. All times are in seconds.
+// keyframes returns the CSS rules for the lines of class t<i>. The animation shows these lines between the times from
+// and to, and lasts until end. All times are in seconds.
 func keyframes(i int, from, to, end float64) string {
 	first, last := "hidden", "hidden"
 	if from == 0 {
@@ -94,7 +94,7 @@ func lineOf(screens [][]string, screen, row int) string {
 	return strings.TrimRight(screens[screen][row], " ")
 }
 
-// svgLine returns a line of a terminal. It draws bold text and the colors that the recording uses.
+// svgLine returns a line of a terminal. It supports bold text and the colors that the recording uses.
 func svgLine(row int, text, class string) string {
 	plain := strings.TrimRight(escape.ReplaceAllString(text, ""), " ")
 	if plain == "" {

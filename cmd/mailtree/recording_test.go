@@ -31,7 +31,7 @@ const (
 // castPanes are the titles of the recorded panes, from top to bottom.
 var castPanes = []string{"GreenCastle, an agent", "BlueLake, an agent", "robin, a person"}
 
-// castSteps are the commands of the recorded session. Each is typed in a pane, which then shows the text.
+// castSteps are the commands of the recorded session. Each command is typed in a pane, which then shows the given text.
 var castSteps = []struct {
 	pane        int
 	line, shows string
@@ -45,7 +45,8 @@ var castSteps = []struct {
 	{1, "git commit -am 'Rename total'", "1 file changed"},
 }
 
-// castEvent is an event of an asciicast file: data that the terminal receives at a time, in seconds.
+// castEvent is an event in an asciicast file: the data that the terminal receives, and the time in seconds at which it
+// receives the data.
 type castEvent struct {
 	at   float64
 	data string
@@ -106,7 +107,8 @@ func record(t *testing.T) []castEvent {
 	file := filepath.Join(t.TempDir(), "terminal")
 	terminal.Run("pipe-pane", "-O", "-t", "terminal", "exec cat >"+file)
 	waits.Until(t, "the terminal is recorded", func() bool { _, err := os.Stat(file); return err == nil })
-	// The first output moves the cursor from where it is now.
+	// The first output assumes the current position of the cursor, so the first event begins by moving the cursor
+	// there.
 	start := terminal.Run("display-message", "-p", "-t", "terminal", "\x1b[#{e|+:#{cursor_y},1};#{e|+:#{cursor_x},1}H")
 	panes.Run("refresh-client", "-t", panes.Run("list-clients", "-F", "#{client_name}"))
 	var events []castEvent

@@ -150,7 +150,7 @@ func commandList(root *cobra.Command) string {
 }
 
 // commandHelp returns a section for each command. For a command with subcommands, the section contains only the text
-// that introduces them, and is omitted if there is none.
+// that introduces the subcommands. If there is no such text, the section is omitted.
 func commandHelp(root *cobra.Command) string {
 	var b strings.Builder
 	_, all := groupedCommands(root)
@@ -199,7 +199,7 @@ func isCommon(root *cobra.Command, f *pflag.Flag) bool {
 	return common != nil && common.Usage == f.Usage && f.Name != "all" && f.Name != "rows"
 }
 
-// plainKinds names the types of flags as users know them.
+// plainKinds maps types of flags to the names that users know.
 var plainKinds = map[string]string{"int": "number", "uint": "number", "strings": "list", "stringArray": "string"}
 
 // flagTable returns a table of the flags of c that pass the filter, or "" if there are none.
@@ -276,7 +276,7 @@ func statusTable() string {
 	return table(rows)
 }
 
-// metricTable returns a table of the metrics that have a description in an answer to GET /metrics.
+// metricTable returns a table of the metrics that have a description in a response to GET /metrics.
 func metricTable(served string) string {
 	rows := [][]string{{"metric", "type", "labels", "meaning"}}
 	for _, m := range regexp.MustCompile(`(?m)^# HELP (mailtree_\w+) (.*)\n# TYPE \w+ (\w+)\n(?:.*\{(.*)\})?`).FindAllStringSubmatch(served, -1) {
@@ -318,7 +318,7 @@ func (a argument) kind() string {
 	return kind
 }
 
-// toolSections returns a section for each tool in an answer to tools/list.
+// toolSections returns a section for each tool in a response to tools/list.
 func toolSections(t *testing.T, listing []byte) string {
 	var list struct {
 		Result struct {

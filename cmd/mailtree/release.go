@@ -80,8 +80,8 @@ func freeClaim(ctx context.Context, d *deskWork, o *releaseOptions, path string)
 	})
 }
 
-// showReleased prints the released claims. If the user has no claim on a path, showReleased returns an error that names
-// the claim's holder.
+// showReleased prints the released claims. If the user has no claim on a path, showReleased returns an error. The error
+// also names another agent that has a claim on the path, if there is one.
 func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	if err := showByTemplate(ctx, d, "release", a); err != nil || len(a.NotHeld) == 0 {
 		return err
@@ -103,8 +103,8 @@ func showReleased(ctx context.Context, d *deskWork, a *mail.Released) error {
 	return &exitError{exitNothing, errors.New(why)}
 }
 
-// freeLine returns the command with which the agent me releases a claim of the agent holder. path is relative to the
-// project.
+// freeLine returns the command with which the agent named me can release a claim of the agent named holder. path is
+// relative to the project.
 func freeLine(d *deskWork, me, holder, path string) string {
 	if same := inProject(d, []string{path}); same[0] != path && d.Slug != "" { // this folder is below the project's folder
 		path = d.HumanKey + "/" + path

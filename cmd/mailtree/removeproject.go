@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// removedProject is a project that was removed, or is about to be.
+// removedProject is a project that was removed or is about to be removed.
 type removedProject struct {
 	Slug     string `json:"removed"`
 	HumanKey string `json:"human_key,omitempty"`
@@ -25,8 +25,9 @@ type removedProject struct {
 }
 
 // removeProject removes a project with its history. Unless yes is set, it asks the user to confirm, and returns an
-// error if there is no terminal. Before it deletes the project's files, it moves the folder out of the store's
-// projects. A running server then closes the project (maildir/removed.go), and the next server no longer finds it.
+// error if there is no terminal. Before removeProject deletes the project's files, it moves the project's folder out of
+// the folder that contains the store's projects. A running server then closes the project (maildir/removed.go), and the
+// next server no longer finds the project.
 func (p *program) removeProject(ctx context.Context, key string, yes, asJSON bool) error {
 	t, slug, err := storedir.OpenProject(p.cfg.Store, key, p.cfg.Scope)
 	if errors.Is(err, maildir.ErrNotFound) || errors.Is(err, maildir.ErrInvalid) {
@@ -85,7 +86,7 @@ func (p *program) noProject(key string) error {
 	return errors.Join(err, &exitError{exitNothing, unknown})
 }
 
-// countProject counts the items that a project's removal will delete.
+// countProject counts what the removal of a project will delete.
 func countProject(ctx context.Context, t *tree.Tree, slug string) (gone removedProject, err error) {
 	gone = removedProject{Slug: slug, HumanKey: storedir.HumanKeyOf(t)}
 	if _, err := t.Stat(format.MessagesDir); err == nil {

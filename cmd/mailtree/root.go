@@ -15,27 +15,28 @@ import (
 	"mailtree/maildir/format"
 )
 
-// program is the context of every subcommand.
+// program is the context in which every subcommand runs.
 type program struct {
 	std stdio
 	env []string
 	cfg *config
 
 	background bool   // set by `mailtree serve --background`
-	step       string // set for a command whose operations are all undone by a single undo: see format.InStep
+	step       string // set if one undo must undo all operations of the command; see format.InStep
 }
 
-// remark prints a line for the user on standard error. On a terminal, it breaks the line between words.
+// remark prints a line for the user on standard error. If standard error is a terminal, it breaks the line between
+// words.
 func (p *program) remark(format string, a ...any) {
 	cli.NewScreen(p.std.err, p.variable).Tell("mailtree: "+format+"\n", a...)
 }
 
-// goesOn lists the commands that, with their subcommands, need no setting except the store. These commands run during
-// commits, clients' turns and shell startup, which must not fail because HOST or PORT has a different meaning in their
-// environment.
+// goesOn lists the commands that need no setting except the store. Their subcommands do not need any other setting
+// either. These commands run during commits, clients' turns and shell startup, which must not fail because HOST or PORT
+// has a different meaning in their environment.
 var goesOn = map[string]bool{"hook": true, "guard": true, "completion": true, cobra.ShellCompRequestCmd: true}
 
-// serverGroup is the heading for the server commands. Their help shows the log flags.
+// serverGroup is the heading above the server commands. The help of these commands shows the log flags.
 const serverGroup = "Server and store:"
 
 // subcommand builds a command. A process builds only the command that it runs, because building all commands takes
@@ -45,7 +46,7 @@ type subcommand struct {
 	build func(*program) *cobra.Command
 }
 
-// groups are the headings of `mailtree help all`, each with its commands. Commands without a heading come last.
+// groups lists the headings of `mailtree help all`, each with its commands. Commands without a heading come last.
 var groups = []struct {
 	title    string
 	commands []subcommand
@@ -83,8 +84,9 @@ var groups = []struct {
 	}},
 }
 
-// These values replace a command's name. With everyCommand, all commands are built, and package cobra selects the
-// command. This is necessary if, for example, flags come before the command's name.
+// These values can be used instead of a command's name. With everyCommand, all commands are built, and package cobra
+// selects the command to run. This is necessary if, for example, flags come before the command's name. With onlyRoot,
+// no subcommand is built.
 const (
 	everyCommand = ""
 	onlyRoot     = "-"
@@ -111,8 +113,7 @@ func named(args []string) string {
 	return everyCommand
 }
 
-// addCommands adds the headings to root, along with the command called name, or with all commands if name is
-// everyCommand.
+// addCommands adds the headings and the command called name to root. If name is everyCommand, it adds all commands.
 func (p *program) addCommands(root *cobra.Command, name string) {
 	for _, g := range groups {
 		if g.title != "" {
@@ -155,8 +156,8 @@ func (p *program) configure(c *cobra.Command) error {
 	return nil
 }
 
-// rootCommand returns the root command with the subcommand called name, with all subcommands (everyCommand), or with
-// none (onlyRoot).
+// rootCommand returns the root command. It has the subcommand called name, all subcommands if name is everyCommand, or
+// no subcommands if name is onlyRoot.
 func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	p := &program{std: std, env: env}
 	root := &cobra.Command{
@@ -198,7 +199,7 @@ func rootCommand(env []string, std stdio, name string) *cobra.Command {
 	return root
 }
 
-// countArgs makes each command below c report a wrong number of arguments in this program's own words.
+// countArgs makes each command below c report a wrong number of arguments in mailtree's own words.
 func countArgs(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		countArgs(sub)
@@ -222,7 +223,7 @@ func countArgs(c *cobra.Command) {
 	}
 }
 
-// wrongCount returns the error for too few or too many arguments.
+// wrongCount returns the error for a wrong number of arguments.
 func wrongCount(c *cobra.Command, args []string) error {
 	if _, needs, _ := strings.Cut(c.Use, " "); len(args) == 0 {
 		return fmt.Errorf("%s needs %s, as in `%s`", subPath(c), strings.TrimSuffix(needs, "..."), strings.TrimSpace(c.Example))
@@ -230,7 +231,7 @@ func wrongCount(c *cobra.Command, args []string) error {
 	return fmt.Errorf("wrong number of arguments (%d): use `%s`", len(args), strings.TrimSuffix(c.UseLine(), " [flags]"))
 }
 
-// subPath returns the words of a command that follow the program's name.
+// subPath returns the words of a command that follow the name of the program.
 func subPath(c *cobra.Command) string {
 	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 }
@@ -246,7 +247,7 @@ type usage struct {
 
 func (u *usage) Error() string { return u.err.Error() + "; see `" + u.path + " --help`" }
 
-// flagError rewords an error of the flag parser in this program's own words.
+// flagError rewrites an error from the flag parser in mailtree's own words.
 func flagError(err error) error {
 	var wrong *pflag.InvalidValueError
 	var alone *pflag.ValueRequiredError
@@ -263,7 +264,7 @@ func flagError(err error) error {
 	return err
 }
 
-// flagValues describes the values that a flag accepts, by the flag's type.
+// flagValues maps the type of a flag to a description of the values that the flag accepts.
 var flagValues = map[string]string{
 	"bool":        "true or false",
 	"duration":    "a duration, such as 30m or 2h",
@@ -274,8 +275,8 @@ var flagValues = map[string]string{
 	"uint64":      "0 or a positive number",
 }
 
-// exclusiveFlags returns the error for mutually exclusive flags, if cobra's message says that several of them are set.
-// It returns nil for any other message.
+// exclusiveFlags rewrites cobra's message about mutually exclusive flags that are set together, and returns it as an
+// error. It returns nil for any other message.
 func exclusiveFlags(message string) error {
 	_, set, ok := strings.Cut(message, "] are set none of the others can be; [")
 	if !ok {
@@ -285,7 +286,7 @@ func exclusiveFlags(message string) error {
 	return fmt.Errorf("--%s cannot be used together", strings.Join(flags, " and --"))
 }
 
-// unknownCommand returns the error for a word that is not a subcommand of the command at path.
+// unknownCommand returns the error for a word that is not a subcommand of the command with the given path.
 func unknownCommand(root *cobra.Command, word, path string) error {
 	var near []string
 	if c, _, err := root.Find(strings.Fields(path)[1:]); err == nil {

@@ -135,8 +135,8 @@ func readResource(url string, args []string) (out string, isError bool, err erro
 	return indented(v), false, nil
 }
 
-// cmdPost implements `post STATUS FILE [HEADER…]`. It posts the file to $URL/mcp and prints the answer. Apart from the
-// content type, the request has only the given headers. The answer must have the given status.
+// cmdPost implements `post STATUS FILE [HEADER…]`. It posts the file to $URL/mcp and prints the response. Apart from
+// the content type, the request has only the given headers. The response must have the given status.
 func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	req, err := http.NewRequest("POST", of(ts).url+"/mcp", strings.NewReader(ts.ReadFile(args[1])))
 	ts.Check(err)
@@ -150,7 +150,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	req.Close = true
 	status, data, err := exchange(req)
-	for range 5 { // the server stops reading an overlong request, so its answer may be lost half a second later
+	for range 5 { // the server stops reading an overlong request, so the response may be lost half a second later
 		if !errors.Is(err, syscall.ECONNRESET) {
 			break
 		}
@@ -163,7 +163,7 @@ func cmdPost(ts *testscript.TestScript, neg bool, args []string) {
 	show(ts, string(data)+"\n")
 }
 
-// exchange returns the answer even if the request could not be sent completely.
+// exchange returns the response even if the request could not be sent completely.
 func exchange(req *http.Request) (status int, body []byte, err error) {
 	conn, err := net.Dial("tcp", req.URL.Host)
 	if err != nil {

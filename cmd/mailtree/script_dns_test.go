@@ -38,7 +38,7 @@ func cmdDNS(ts *testscript.TestScript, neg bool, args []string) {
 		if len(all) == 0 {
 			answer.Rcode = dns.RcodeNameError
 		}
-		w.WriteMsg(answer) // an error means that the client is gone and does not need the answer
+		w.WriteMsg(answer) // an error means that the client is gone and does not need the response
 	})}
 	go server.ActivateAndServe()
 	ts.Defer(func() { conn.Close() })

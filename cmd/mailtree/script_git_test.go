@@ -8,9 +8,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// withoutGit lists the scripts that also run with a server that cannot find git. These scripts are about the history,
-// and their own git commands need no Git index. The other commands of a script still find git. After each halt, a
-// server with git therefore takes over the store, which must then be sound.
+// withoutGit lists the scripts that also run with a server that cannot find git. These scripts test the history, and
+// their own git commands need no Git index. The other commands of a script still find git. After each halt, a server
+// with git therefore takes over the store, which must then be sound.
 var withoutGit = []string{"log", "asof", "people_undo", "outbox", "people", "index_removed"}
 
 // TestScriptsWithoutGit runs the scripts in withoutGit with a server that finds every program but git.

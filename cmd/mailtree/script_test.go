@@ -246,7 +246,7 @@ func cmdStopped(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// cmdFailed implements `failed`. It waits until the server exits by itself, and checks that the exit status is 1.
+// cmdFailed implements `failed`. It waits until the server exits on its own, and checks that the exit status is 1.
 func cmdFailed(ts *testscript.TestScript, neg bool, args []string) {
 	s := of(ts)
 	s.cmd.Wait()
@@ -297,8 +297,8 @@ func scriptEnv(ts *testscript.TestScript) []string {
 	return env
 }
 
-// cmdEventually implements `eventually REGEXP call|read ARGS`. It repeats the call until its answer matches. With !, it
-// repeats the call until the answer no longer matches.
+// cmdEventually implements `eventually REGEXP call|read ARGS`. It repeats the call until the result matches. With !, it
+// repeats the call until the result no longer matches.
 func cmdEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)

@@ -64,7 +64,7 @@ func searchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// byThread moves the hits of each thread up to the position of the thread's first hit.
+// byThread moves the hits in each thread up to the position of the first hit in that thread.
 func byThread(hits []mail.Hit) {
 	first := map[string]int{}
 	for i := range hits {

@@ -93,14 +93,14 @@ func replyCommand(p *program) *cobra.Command {
 type sendOptions struct {
 	tool                        string
 	text                        *string // the text from the command line; nil if there is none
-	word                        string  // the last argument, if it may be either the text or the name of an agent
+	word                        string  // the last argument, if it may be either the text or an agent's name
 	from                        string  // the sending agent, by name or address; empty means the user's agent
 	importance, subject, thread string
 	html                        string // the text in HTML
 	to, cc, bcc, files          []string
 	ack, textOnly               bool
-	audience                    maildir.Audience // the recipients of a reply if the user specified none
-	sent                        func(*mail.Sent) // receives the answer; if nil, the answer is printed
+	audience                    maildir.Audience // the recipients of a reply if the user has not specified any
+	sent                        func(*mail.Sent) // receives the result; if nil, the result is printed
 }
 
 func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
@@ -121,9 +121,9 @@ func (p *program) addSendFlags(c *cobra.Command, o *sendOptions) {
 	}
 }
 
-// writeMessage gets the message's text from the command line, standard input or the user's editor, and sends the
-// message to o.to, or to all agents if o.to is empty. If id is not "", the message is a reply to the message with
-// that id.
+// writeMessage gets the text of the message from the command line, standard input or the user's editor. It sends the
+// message to o.to, or to all agents if o.to is empty. If id is not "", the message is a reply to the message with that
+// id.
 func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, id string) error {
 	if o.importance != "" && !format.ValidImportance(o.importance) {
 		return usageError(c, fmt.Errorf("--importance is %q, but must be low, normal, high or urgent", o.importance))
@@ -172,7 +172,7 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 		return err
 	}
 	misplaced := body.file != "" && belowScissors(body.text) != belowScissors(draft)
-	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // an edited draft, or one that could not be sent earlier
+	if body.file != "" || strings.Contains(body.text, "\n"+scissors) { // an edited draft, or a draft that could not be sent earlier
 		if err := o.takeDraft(body); err != nil {
 			return body.settle(err)
 		}
@@ -211,7 +211,8 @@ func (p *program) writeMessage(c *cobra.Command, f *deskFlags, o *sendOptions, i
 	}))
 }
 
-// takeWord treats the last argument as the text if it is a single word that does not resemble an agent's name.
+// takeWord treats the last argument as the text if the argument is a single word that does not resemble an agent's
+// name.
 func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) error {
 	if o.word == "" || strings.Contains(o.word, "@") {
 		return nil
@@ -227,8 +228,7 @@ func (p *program) takeWord(ctx context.Context, f *deskFlags, o *sendOptions) er
 	})
 }
 
-// noText returns the error for a message without text. The text may be among the arguments that were treated as
-// agents.
+// noText returns the error for a message without text. The text may be among the arguments that were taken for agents.
 func noText(to []string, id string) error {
 	how := "put the text last, or pass it with -m"
 	switch {
@@ -240,8 +240,8 @@ func noText(to []string, id string) error {
 	return fmt.Errorf("nothing was sent, because there is no text: %s", how)
 }
 
-// maybeText adds a hint to the error if the last of several names is not an agent, because that argument may be the
-// text.
+// maybeText adds a hint to err if the last of several names is not an agent, because the last argument may have been
+// meant as the text.
 func maybeText(err error, to []string) error {
 	refused := &cli.Refusal{}
 	if len(to) < 2 || !errors.As(err, &refused) || !refused.NotFound() {
@@ -262,8 +262,8 @@ func ids(id string) []string {
 	return []string{id}
 }
 
-// draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message being
-// answered. It also stores the project in f, because a row number could refer to another project later.
+// draftOf checks the recipients. It returns the initial text for the editor, and the full id of the message that the
+// user is replying to. It also stores the project in f, because a row number may refer to another project later.
 func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id string) (draft, full string, err error) {
 	return draft, full, p.atDeskOf(ctx, f, o.from, ids(id), func(ctx context.Context, d *deskWork) error {
 		f.project = d.Slug
@@ -289,7 +289,7 @@ func (p *program) draftOf(ctx context.Context, f *deskFlags, o *sendOptions, id 
 	})
 }
 
-// envelope returns the recipients and the subject that the message will have.
+// envelope returns the recipients and the subject of the message.
 func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Envelope, error) {
 	ask := mcpserver.Envelope{
 		Agent: d.Person, Answers: strings.Join(d.IDs, ""), To: o.to, CC: o.cc, BCC: o.bcc, Subject: o.subject, Audience: o.audience,
@@ -305,8 +305,8 @@ func (o *sendOptions) envelope(ctx context.Context, d *deskWork) (*mcpserver.Env
 	return nil, err
 }
 
-// address sets the recipients of a reply if the user gave none. If the user may have meant another message, address
-// asks the user to confirm the reply.
+// address sets the recipients of a reply if the user has not specified any. If the user may have meant a different
+// message, address asks the user to confirm the reply.
 func (o *sendOptions) address(ctx context.Context, p *program, d *deskWork) error {
 	if len(d.IDs) == 0 || !d.unsure && (len(o.to) > 0 || o.audience == "") {
 		return nil
@@ -364,7 +364,7 @@ func (o *sendOptions) args(ctx context.Context, p *program, d *deskWork, body st
 	return a, nil
 }
 
-// everybodyElse lists all agents in the project except the one that represents the user.
+// everybodyElse lists all agents in the project except the user's own agent.
 func everybodyElse(ctx context.Context, d *deskWork) (names []string, err error) {
 	for cursor := ""; ; {
 		ask := map[string]any{"project_key": d.Slug, "active_only": false}

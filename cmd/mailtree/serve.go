@@ -26,14 +26,14 @@ import (
 	"mailtree/notify"
 )
 
-// grace is the time limit for a response from a server.
+// grace is how long to wait for a response from a server.
 const grace = 5 * time.Second
 
-// Time limits that apply after the server is asked to stop. The rest of stopTime is for closing files.
+// These time limits apply after the server is asked to stop. The rest of stopTime is for closing files.
 const (
 	stopTime     = 7 * time.Second
 	storeGrace   = stopTime - 500*time.Millisecond // for the store, to commit and push the remaining changes
-	partsGrace   = 5 * time.Second                 // for all parts that use the store; after that, the server stops anyway
+	partsGrace   = 5 * time.Second                 // for all parts that use the store; after this time, the server stops anyway
 	requestGrace = 4 * time.Second                 // for requests in flight
 )
 
@@ -61,7 +61,7 @@ func serve(ctx context.Context, p *program) error {
 	keepInherited()
 	log := p.cfg.logger(p.std)
 	if p.background {
-		signal.Ignore(syscall.SIGPIPE) // the parent process may exit before the log is open
+		signal.Ignore(syscall.SIGPIPE) // the parent process may exit before this process has opened the log
 	}
 	w, err := newWeb(p.cfg, log)
 	if err != nil {
@@ -79,10 +79,10 @@ func serve(ctx context.Context, p *program) error {
 	return a.run(ctx, p, w)
 }
 
-// openServed opens the store and, for a server in the foreground, the port. If a background server already serves this
-// store, openServed asks it to exit, so that this server can use both. If a server in the foreground has the port,
-// openServed returns an error that describes that server. If the port cannot be opened for another reason, openServed
-// does not touch the running server.
+// openServed opens the store and, for a server in the foreground, the port. If a background server is already serving
+// this store, openServed asks that server to exit, so that this server can use the store and the port. If a server in
+// the foreground is using the port, openServed returns an error that describes that server. If the port cannot be
+// opened for another reason, openServed does not disturb the running server.
 func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	if p.background {
 		return takeStore(ctx, p, w.log)
@@ -103,7 +103,7 @@ func openServed(ctx context.Context, p *program, w *web) (*app, error) {
 	return a, err
 }
 
-// running returns the health report of this store's server, or nil if no server answers.
+// running returns the health report of this store's server, or nil if no server responds.
 func (p *program) running(ctx context.Context) *healthReport {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -114,7 +114,7 @@ func (p *program) running(ctx context.Context) *healthReport {
 	return &r
 }
 
-// served returns an error that says that this store's server is already running, or nil if no server answers.
+// served returns an error that says that this store's server is already running. It returns nil if no server responds.
 func (p *program) served(ctx context.Context) error {
 	r := p.running(ctx)
 	if r == nil {
@@ -128,8 +128,8 @@ func (p *program) served(ctx context.Context) error {
 		p.cfg.Store, storedir.Holder(p.cfg.Store), at)
 }
 
-// run serves the open store on its sockets and on its TCP port. It starts all of the program's own goroutines, and
-// returns when they have ended.
+// run serves the open store on the store's sockets and on the TCP port. It starts all of the program's own goroutines,
+// and returns when they have ended.
 func (a *app) run(ctx context.Context, p *program, w *web) error {
 	ctx, end := context.WithCancelCause(ctx)
 	yield := func() { end(nil) }
@@ -142,7 +142,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 		servers = append(servers, m.SocketServer())
 	}
 
-	// When the server stops, all parts stop concurrently, except the store, which stops last: see partsGrace.
+	// When the server stops, all parts stop concurrently, except for the store, which stops last. See partsGrace.
 	lasting := context.WithoutCancel(ctx)
 	storing, stopStore := context.WithCancel(lasting)
 	defer stopStore()
@@ -163,13 +163,13 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	callers.Go(func() { a.notify(calling, p) })
 	callers.Go(func() { a.stopIdle(ctx, yield) })
 	callers.Go(func() { a.guardFiles(ctx, end) })
-	served := make(chan error, len(servers)+1) // one more for the gateway
+	served := make(chan error, len(servers)+1) // one extra for the gateway
 	serve := func(srv *http.Server, l net.Listener) { serving.Go(func() { served <- srv.Serve(l) }) }
 	var users *socket.Listener
 	if len(a.sockets) > 0 {
 		users = a.sockets[0]
 	}
-	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // do this before a command on a socket can ask for the page
+	w.use(func(l net.Listener) { serve(servers[0], l) }, users) // do this before a command can ask for the page over a socket
 	for i, l := range a.sockets {
 		serve(servers[i+1], l)
 	}
@@ -199,7 +199,7 @@ func (a *app) run(ctx context.Context, p *program, w *web) error {
 	return a.reason(context.Cause(ctx), cmp.Or(err, storeErr))
 }
 
-// notify runs the user's NOTIFY_COMMAND, if there is one, until ctx ends.
+// notify runs the user's NOTIFY_COMMAND, if one is set, until ctx ends.
 func (a *app) notify(ctx context.Context, p *program) {
 	if len(a.cfg.Notify) == 0 {
 		return
@@ -213,8 +213,8 @@ func (a *app) notify(ctx context.Context, p *program) {
 	notify.New(cfg).Run(ctx)
 }
 
-// announce reports that the server is running. A server in the foreground reports it to the user who started it. A
-// server in the background redirects its output to its log first, and reports it there.
+// announce reports that the server is running. A foreground server reports this to the user who started the server. A
+// background server first redirects its output to its log, and reports it there.
 func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	if !p.background {
 		welcome(ctx, p, a, w)
@@ -225,7 +225,7 @@ func (a *app) announce(ctx context.Context, p *program, w *web) error {
 	return err
 }
 
-// reason returns the error to report when a server has ended: err or, if the server stopped itself, the cause.
+// reason returns the error to report when a server has ended. This is err or, if the server stopped itself, the cause.
 func (a *app) reason(cause, err error) error {
 	if errors.Is(err, http.ErrServerClosed) {
 		err = nil
@@ -236,7 +236,7 @@ func (a *app) reason(cause, err error) error {
 	if err != nil {
 		a.log.Warn("the server exited with an error", "error", err)
 	}
-	if !storedir.IsStore(a.cfg.Store) { // the whole store is gone, not only the index
+	if !storedir.IsStore(a.cfg.Store) { // the whole store is gone, not just the index
 		return errStoreGone
 	}
 	return cause
@@ -274,7 +274,7 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 	return cfg
 }
 
-// Reasons why a server stops itself.
+// These errors are the reasons why a server stops itself.
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: restart the server " +
 		"to rebuild the index from the files")
@@ -282,9 +282,10 @@ var (
 		"the store's new path")
 )
 
-// guardFiles checks, once a second, the files through which programs find the server. It stops the server if the folder
-// is no longer a store. It also stops the server if the index was removed or replaced. Otherwise, other programs would
-// not see the server's writes, and SQLite would open an empty file in place of the index. It recreates lost sockets.
+// guardFiles checks once a second the files through which programs find the server. It stops the server if the folder
+// is no longer a store. It also stops the server if the index was removed or replaced, because other programs would
+// then not see the server's writes, and SQLite would open an empty file in place of the index. It recreates sockets
+// whose files were lost.
 func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
@@ -307,8 +308,8 @@ func (a *app) guardFiles(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// renewSockets recreates sockets whose file was removed or replaced. It logs a socket's failure only once, until the
-// socket works again. blocked contains the sockets whose failure has been logged.
+// renewSockets recreates sockets whose file was removed or replaced. If that fails for a socket, renewSockets logs the
+// failure only once until the socket works again. blocked contains the sockets whose failure has been logged.
 func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]bool) {
 	for _, l := range a.sockets {
 		err := l.Renew(ctx)
@@ -320,7 +321,7 @@ func (a *app) renewSockets(ctx context.Context, blocked map[*socket.Listener]boo
 	}
 }
 
-// takeStore opens the store as soon as no other process has it open: see taking.
+// takeStore opens the store as soon as no other process has the store open. See taking.
 func takeStore(ctx context.Context, p *program, log *slog.Logger) (a *app, err error) {
 	progress := progressLine(p.std, "reading")
 	err = p.taking(ctx, func() (err error) {
@@ -342,7 +343,7 @@ func serves(ctx context.Context, cfg *config) bool {
 	return err == nil
 }
 
-// stopIdle stops a background server once no client uses it.
+// stopIdle stops a background server once no client is using the server.
 func (a *app) stopIdle(ctx context.Context, stop func()) {
 	if a.cfg.background && a.sockets[0].AwaitIdle(ctx, a.cfg.Idle) == nil {
 		a.log.Info("stopping because no client has been connected for a while")
@@ -357,7 +358,7 @@ type part struct {
 }
 
 // awaitParts waits up to partsGrace for all parts to end, and logs the parts that have not ended. A part such as a hook
-// may hang because of an unresponsive disk. It then keeps its resources until the process ends.
+// may hang because a disk is not responding. Such a part keeps its resources until the process ends.
 func (a *app) awaitParts(parts []part) {
 	late, cancel := context.WithTimeout(context.Background(), partsGrace)
 	defer cancel()
@@ -380,12 +381,12 @@ func (a *app) awaitParts(parts []part) {
 	}
 }
 
-// acceptTime is how long a server that is stopping still accepts clients that have already connected. A client that
-// finds no socket asks the next server, but a client whose connection is cut does not know what the server has done.
+// acceptTime is how long a server that is stopping still accepts clients that have already connected. If a client finds
+// no socket, it can ask the next server. If a client's connection is cut, it cannot know what the server has done.
 const acceptTime = 10 * time.Millisecond
 
-// endRequests accepts no more clients and lets requests in flight finish within requestGrace. When it returns, no
-// socket is open. An open socket would accept connections that are meant for the next server on this port.
+// endRequests stops accepting clients, and lets requests in flight finish within requestGrace. When endRequests
+// returns, no socket is open. An open socket would accept connections that are meant for the next server on this port.
 func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	for _, l := range a.sockets {
 		l.Withdraw()
@@ -404,8 +405,8 @@ func (a *app) endRequests(ctx context.Context, servers []*http.Server) {
 	}
 }
 
-// tuneMemory trades memory for speed: each call through the MCP library leaves about 400 kB of garbage. It does not
-// change a limit that is set in the server's environment.
+// tuneMemory trades memory for speed, because each call through the MCP library leaves about 400 kB of garbage. It does
+// not override limits that are set in the server's environment.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)

@@ -11,8 +11,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// TestRenewSockets checks that a removed socket that cannot be recreated, because something is in its place, is
-// reported once. It is reported again only if the obstacle disappears and comes back.
+// TestRenewSockets checks that if a removed socket cannot be recreated because something else is in its place, the
+// failure is reported once. The failure is reported again only if the obstacle disappears and comes back.
 func TestRenewSockets(t *testing.T) {
 	t.Parallel()
 	var said bytes.Buffer

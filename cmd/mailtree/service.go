@@ -46,7 +46,7 @@ func serviceCommand(p *program) *cobra.Command {
 	return c
 }
 
-// service returns the service for the current settings.
+// service returns the service that runs the server with the current settings.
 func (p *program) service() (*service.Service, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *program) service() (*service.Service, error) {
 		}
 	}
 	if path, ok := lookup(p.env, "PATH"); ok {
-		env = append(env, "PATH="+path) // needed to find tmux, and the commands in hooks and settings
+		env = append(env, "PATH="+path) // needed to find tmux, and the programs in hooks and settings
 	}
 	config, _ := lookup(p.env, "XDG_CONFIG_HOME")
 	return service.New(service.Config{

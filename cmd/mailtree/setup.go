@@ -82,7 +82,7 @@ func setupCommand(p *program) *cobra.Command {
 
 type setupOptions struct {
 	list, check, print, dryRun, remove bool
-	json                               bool // used only with check
+	json                               bool // used only together with check
 	user, project                      bool
 	noHooks, instructions, http, allow bool
 
@@ -90,7 +90,8 @@ type setupOptions struct {
 	plugin  string // the folder for the plugins
 }
 
-// makesProject reports whether setup creates a project for the code base. Without a project, hooks do nothing.
+// makesProject reports whether setup creates a project for the code base. In a code base without a project, hooks do
+// nothing.
 func (o setupOptions) makesProject(args []string) bool {
 	return o.project && len(args) == 1 && !o.list && !o.check && !o.print && !o.dryRun && !o.remove
 }
@@ -125,7 +126,7 @@ func clientNames() (names []string) {
 	return names
 }
 
-// setup runs `mailtree setup`. Errors name the file and tell the user what to do.
+// setup runs `mailtree setup`. Errors name the file that caused them, and tell the user what to do.
 func (p *program) setup(ctx context.Context, o setupOptions, args []string) error {
 	at, err := p.clientSite()
 	if err != nil {
@@ -191,7 +192,7 @@ func (p *program) setup(ctx context.Context, o setupOptions, args []string) erro
 	return err
 }
 
-// printClient prints the entries for the client's files, with the files' names if there are several.
+// printClient prints the entries for the client's files. If there are several files, it also prints their names.
 func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
 	files, err := s.Alone(want)
 	if err != nil {
@@ -209,7 +210,7 @@ func (p *program) printClient(s clients.Setup, want clients.Wanted) error {
 	return nil
 }
 
-// changeClient writes the changes to the files, or only prints them.
+// changeClient writes the changes to the files. In a dry run, it only prints the changes.
 func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clients.Change, err error) error {
 	if err != nil {
 		return whatToDo(err, s)
@@ -232,7 +233,7 @@ func (p *program) changeClient(o setupOptions, s clients.Setup, changes []*clien
 	return nil
 }
 
-// namedStore returns the store that commands have to specify, or "" if it is the default store.
+// namedStore returns the store that commands have to specify, or "" if the store is the default store.
 func (p *program) namedStore() string {
 	if home, err := os.UserHomeDir(); err == nil && p.cfg.Store == filepath.Join(home, ".mailtree") {
 		return ""
@@ -240,7 +241,7 @@ func (p *program) namedStore() string {
 	return p.cfg.Store
 }
 
-// done returns lines that describe a completed change.
+// done returns lines that describe a change that has been made.
 func done(c *clients.Change) (lines []string) {
 	if c.Gone() {
 		return []string{"removed " + c.File() + ", which contained nothing else"}
@@ -252,7 +253,8 @@ func done(c *clients.Change) (lines []string) {
 	return lines
 }
 
-// cannotWrite returns a system error with the name of the client's file instead of the temporary file's name.
+// cannotWrite returns a system error that contains the name of the client's file instead of the name of the temporary
+// file.
 func cannotWrite(c *clients.Change, err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
 		return fmt.Errorf("cannot write %s: %w. Make the file and its folder writable for you, then try again", c.File(), of.Err)
@@ -260,7 +262,7 @@ func cannotWrite(c *clients.Change, err error) error {
 	return err
 }
 
-// whatToDo adds advice for the user to an error from setup.
+// whatToDo adds to an error from setup advice on what the user can do.
 func whatToDo(err error, s clients.Setup) error {
 	var syntax *clients.SyntaxError
 	advice := ""
@@ -285,7 +287,8 @@ func whatToDo(err error, s clients.Setup) error {
 	return fmt.Errorf("%w. %s", err, advice)
 }
 
-// scopes returns the scopes that the command line selects. By default, the user scope comes first.
+// scopes returns the scopes that the command line selects. If the command line selects none, the user scope comes
+// first.
 func (o setupOptions) scopes() []clients.Scope {
 	switch {
 	case o.project:
@@ -317,7 +320,7 @@ func (p *program) clientSite() (at clients.Site, err error) {
 	return siteOf(at, dir)
 }
 
-// siteOf returns a copy of at for the code base that contains the folder.
+// siteOf returns a copy of at that refers to the code base that contains the folder.
 func siteOf(at clients.Site, dir string) (_ clients.Site, err error) {
 	if at.Dir, err = codeBase(dir); err == nil {
 		at.Git, _, err = repo.GitFolders(at.Dir)
@@ -339,8 +342,8 @@ func codeBase(dir string) (top string, err error) {
 	return top, nil
 }
 
-// projectMissing returns a sentence if hooks do nothing in this code base because it has no project yet. It returns
-// "" if there is a project, or if the folder is not a code base.
+// projectMissing returns a sentence if hooks do nothing in this code base because the code base has no project yet. It
+// returns "" if there is a project, or if the folder is not a code base.
 func (p *program) projectMissing(at clients.Site) string {
 	if tree, err := repo.WorkTree(at.Dir); err != nil || tree == "" {
 		return ""
@@ -355,8 +358,8 @@ func (p *program) projectMissing(at clients.Site) string {
 	return "no project for " + at.Dir + " yet: agents there get no mail until `mailtree new project` creates one"
 }
 
-// serverFor returns how a client reaches the server. If the user asks for HTTP, the client connects over HTTP.
-// Otherwise, it uses the bridge, which starts a server if none is running.
+// serverFor returns how a client reaches the server. If the user has asked for HTTP, the client connects over HTTP.
+// Otherwise, the client uses the bridge, which starts a server if none is running.
 func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOptions) (clients.Server, error) {
 	if o.http {
 		return p.direct(ctx, c)
@@ -371,9 +374,9 @@ func (p *program) serverFor(ctx context.Context, c clients.Client, o setupOption
 	return bridge, nil
 }
 
-// direct returns the address at which a client reaches the server over HTTP. It uses HOST and PORT if the user has set
-// either of them, and otherwise the address of the running server. It warns if the server is running at another
-// address.
+// direct returns the address at which a client reaches the server over HTTP. If the user has set neither HOST nor PORT
+// and a server is running, this is the address of that server. Otherwise, it is the address in the settings. direct
+// warns the user if the server is running at a different address.
 func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server, error) {
 	direct := clients.Server{URL: p.url()}
 	at := p.servedURL(ctx)
@@ -384,7 +387,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 		return direct, &exitError{exitUsage, fmt.Errorf("%s is \"0\", which clients cannot connect to, and the store's server is not "+
 			"serving HTTP: specify the port of the server, or first run `mailtree serve`", p.cfg.given("PORT"))}
 	}
-	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that others can reach requires the token
+	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that other users can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
 		if !c.TakesHeaders() {
 			return direct, &exitError{exitUsage, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
@@ -398,8 +401,8 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 	return direct, nil
 }
 
-// servedURL returns the URL at which clients reach the running server. It returns "" if no server is running, or if the
-// server runs in the background. A background server opens a port only for the page.
+// servedURL returns the URL at which clients reach the running server. It returns "" if no server is running. It also
+// returns "" for a background server, because such a server opens a port only for the page.
 func (p *program) servedURL(ctx context.Context) string {
 	if r := p.running(ctx); r != nil && r.URL != "" && !r.Background {
 		return r.URL + "/mcp"
@@ -413,7 +416,7 @@ func onLoopback(address string) bool {
 	return err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
-// whyTransport explains how the entry's transport behaves while no server is running, for example after a reboot.
+// whyTransport explains what happens to the client's calls while no server is running, for example after a reboot.
 func whyTransport(server clients.Server) string {
 	if server.URL != "" {
 		return "The client connects over HTTP, so its calls fail if no server is running. Without --http, the client starts a server " +
@@ -433,7 +436,7 @@ func (p *program) url() string {
 }
 
 // serves returns nil if this store's server is listening at a URL. Otherwise, it returns an error that says what is
-// listening there.
+// listening at that URL.
 func (p *program) serves(ctx context.Context, server clients.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -491,7 +494,7 @@ func (p *program) listClients(ctx context.Context, at clients.Site) error {
 		}
 		rows = append(rows, row)
 	}
-	if screen.Width > 0 { // the files are too long for columns
+	if screen.Width > 0 { // the file names are too long for columns
 		for i, r := range rows {
 			rows[i].Cells, rows[i].Below = r.Cells[:4], r.Cells[4]+" "+r.Cells[5]
 		}
@@ -503,8 +506,8 @@ func (p *program) listClients(ctx context.Context, at clients.Site) error {
 	})
 }
 
-// sameFile reports whether two paths refer to the same file. In the home folder, some of a client's files are both the
-// user's and the project's.
+// sameFile reports whether two paths refer to the same file. In the home folder, some of a client's user files are also
+// its project files.
 func sameFile(a, b string) bool {
 	if a == b {
 		return true
@@ -514,7 +517,7 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// setupAgain returns the command that sets up a client again and keeps the transport of the client's entry.
+// setupAgain returns the command that sets up a client again without changing the transport of the client's entry.
 func setupAgain(c clients.Client, http bool) string {
 	if http {
 		return "mailtree setup " + c.Name + " --http"
@@ -522,8 +525,8 @@ func setupAgain(c clients.Client, http bool) string {
 	return "mailtree setup " + c.Name
 }
 
-// asksForTools returns a warning about clients that ask the user before each tool call. In such a client, a turn
-// started by mail waits for the user's answer. http is set if the client's entry contains an address.
+// asksForTools returns a warning for clients that ask the user before each tool call. In such a client, a turn that is
+// started by mail waits for the user. http is set if the client's entry contains a URL.
 func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail will wait at that prompt. " +
 		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"

@@ -9,7 +9,7 @@ import (
 	"mailtree/cmd/mailtree/installed"
 )
 
-// writePlugins writes the plugins of all clients into a folder, or prints the changes.
+// writePlugins writes the plugins of all clients to a folder. In a dry run, it only prints the changes.
 func (p *program) writePlugins(o setupOptions) error {
 	changes, err := plugin.Changes(o.plugin)
 	if errors.Is(err, plugin.ErrOther) {

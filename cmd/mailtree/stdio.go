@@ -70,8 +70,8 @@ func (p *program) stdio(ctx context.Context, o stdioOptions) error {
 	})
 }
 
-// hello returns a description of this process for the server, which includes the process's folder. It returns an error
-// if the system does not provide this information.
+// hello returns a description of this process for the server. The description includes the current folder. hello
+// returns an error if the system does not provide this information.
 func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c = tool.Caller{Agent: o.as, Project: o.project}
 	if c.Agent == "" && o.toolset == "agentmail" {
@@ -80,7 +80,7 @@ func hello(env []string, o stdioOptions) (c tool.Caller, err error) {
 	c.Tmux, _ = lookup(env, "TMUX")
 	c.Pane, _ = lookup(env, "TMUX_PANE")
 	if dir, err := os.Getwd(); err == nil {
-		if real, err := filepath.EvalSymlinks(dir); err == nil { // os.Getwd may return a path that contains a symbolic link
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // os.Getwd may return a path with a symbolic link
 			dir = real
 		}
 		c.Dir = dir

@@ -38,11 +38,11 @@ func stopCommand(p *program) *cobra.Command {
 	return c
 }
 
-// longestStop is the time limit for a server to finish its work.
+// longestStop is how long a server may take to finish its work.
 const longestStop = 30 * time.Second
 
-// stop stops the server, and returns when the server has exited. A server that is starting or stopping holds the
-// store's lock but does not answer. In that case, stop asks again until the server answers or has exited.
+// stop stops the server, and returns once the server has exited. A server that is starting or stopping holds the
+// store's lock but does not respond. In that case, stop asks again until the server responds or has exited.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()

@@ -22,12 +22,12 @@ import (
 	"mailtree/fixtures/waits"
 )
 
-// benchServer is a server that runs the released program, on a new or a given store.
+// benchServer is a server that runs the released program, on a new or an existing store.
 type benchServer struct {
 	addr  string
 	store string
 	pid   int
-	took  time.Duration // the time from the start until the server's first answer
+	took  time.Duration // the time from the start until the server's first response
 	cmd   *exec.Cmd
 }
 
@@ -134,10 +134,10 @@ func realSends(addr string, n int) (all [][]byte) {
 	return all
 }
 
-// BenchmarkSustained sends b.N thousand durable messages from 64 clients without a pause, on a new store. It measures
-// the cost of a send, whether the last sends are as fast as the first, and how far the history falls behind.
-// Afterwards, it measures how long a start takes, after a clean stop and after a kill. Processor time and bytes
-// include the git processes.
+// BenchmarkSustained sends 1,000*b.N durable messages from 64 clients without a pause, on a new store. It measures the
+// cost of a send, whether the last sends are as fast as the first, and how far the history falls behind. Afterwards, it
+// measures how long a start takes, after a clean stop and after a kill. Processor time and bytes include the git
+// processes.
 func BenchmarkSustained(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
 	s := startServer(b, exe, store)
@@ -185,7 +185,7 @@ func BenchmarkSustained(b *testing.B) {
 	s.end(b, os.Interrupt)
 }
 
-// BenchmarkMixed performs b.N hundred operations, a hundred per second, on a day that has fifteen thousand messages. In
+// BenchmarkMixed performs 100*b.N operations, a hundred per second, on a day that has fifteen thousand messages. Of
 // every ten operations, three send, three read an inbox, two set marks, one searches and one renews a claim.
 func BenchmarkMixed(b *testing.B) {
 	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")

@@ -52,8 +52,8 @@ func syncStateCommand(p *program, do, short string) *cobra.Command {
 	return c
 }
 
-// showSync prints the state of a project's sync with other machines. If there is a problem, it returns an error with
-// exit status 1.
+// showSync prints the state of a project's sync with other machines. If there is a problem, it returns an error that
+// has exit status 1.
 func showSync(d *deskWork, s *maildir.SyncState) error {
 	if !s.On {
 		d.Printf("sync is off\n")
@@ -100,7 +100,7 @@ func syncJoinCommand(p *program) *cobra.Command {
 				return err
 			}
 			if path, err := absolute(ask.URL, os.UserHomeDir); err == nil {
-				if _, err := os.Stat(path); err == nil { // the server runs in a different folder
+				if _, err := os.Stat(path); err == nil { // make the path absolute, because the server runs in a different folder
 					ask.URL = path
 				}
 			}

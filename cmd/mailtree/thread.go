@@ -36,7 +36,7 @@ func threadCommand(p *program) *cobra.Command {
 	return c
 }
 
-// readThread prints the thread with the given id. given is the argument that the user typed for the thread, or "".
+// readThread prints the thread with the given id. given is the argument with which the user selected the thread, or "".
 func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, cursor string) error {
 	uri := "resource://thread/" + url.PathEscape(id) + "?project=" + d.Slug
 	if !heads {
@@ -67,14 +67,14 @@ func readThread(ctx context.Context, d *deskWork, given, id string, heads bool, 
 	})
 }
 
-// threadScreen prints the messages of a thread. It prints the subject, and who vouches for an author, only when they
-// change.
+// threadScreen prints the messages of a thread. It prints the subject only when the subject changes. It prints who
+// vouches for an author only when that changes.
 type threadScreen struct {
 	*cli.Screen
 	desk    *deskWork
-	given   string            // the argument that the user typed for the thread
+	given   string            // the argument with which the user selected the thread
 	subject string            // the thread's subject; "" before the first message
-	vouched map[string]string // the text last printed about who vouches for each author
+	vouched map[string]string // for each author, the text last printed about who vouches for the author
 }
 
 func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
@@ -95,8 +95,8 @@ func (s *threadScreen) show(t *mail.ThreadResource, heads bool) {
 	}
 }
 
-// showMessage prints a message's name, then the message. It prints the subject only if it differs from the thread's
-// subject by more than a leading "Re: ".
+// showMessage prints a message's name, followed by the message. It prints the subject only if the subject differs from
+// the thread's subject by more than a leading "Re: ".
 func (s *threadScreen) showMessage(m *mail.Message, name string) {
 	if s.subject == "" {
 		s.subject = cmp.Or(m.Subject, m.ThreadID)

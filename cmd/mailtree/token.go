@@ -11,7 +11,7 @@ import (
 	"mailtree/maildir/keys"
 )
 
-// The header that carries the token, and the prefix of the header's value.
+// These are the header that carries the token, and the prefix of the header's value.
 const (
 	authorization = "Authorization"
 	bearer        = "Bearer "

@@ -70,7 +70,7 @@ func redoCommand(p *program) *cobra.Command {
 	return c
 }
 
-// askUndoing makes the server undo or redo an operation, and prints the answer.
+// askUndoing asks the server to undo or redo an operation, and prints the result.
 func (p *program) askUndoing(ctx context.Context, d *deskWork, verb, done string) error {
 	session, err := p.agentsSession()
 	if err != nil {
@@ -83,8 +83,8 @@ func (p *program) askUndoing(ctx context.Context, d *deskWork, verb, done string
 	})
 }
 
-// showUndone prints the operations that were undone or redone, and the operation that the same command would undo or
-// redo next.
+// showUndone prints the operations that were undone or redone. It also prints the operation that the same command would
+// undo or redo next.
 func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	showOneUndone(d, how, a)
 	for i := range a.Also {
@@ -99,7 +99,7 @@ func showUndone(d *deskWork, how, command string, a *maildir.Undone) {
 	}
 }
 
-// showOneUndone prints an operation that was undone or redone, and where to find the text that was undone.
+// showOneUndone prints an operation that was undone or redone, and says where to find the text that was undone.
 func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 	d.Tell("%s: %s\n", how, d.act(&a.OperationInfo))
 	if how == "undone" && history.BesideMessage(a.Operation) && a.ID != "" {
@@ -122,14 +122,14 @@ func (d *deskWork) tellQueued(slugs []string, how string) {
 	}
 }
 
-// tellOutside prints the recipients at other domains. Their copies cannot be recalled.
+// tellOutside prints the recipients at other domains, whose copies cannot be recalled.
 func (d *deskWork) tellOutside(addresses []string, what string) {
 	if len(addresses) > 0 {
 		d.Tell("%s was already sent to %s and cannot be recalled\n", what, listNames(addresses))
 	}
 }
 
-// doings maps the verbs of operations that can be undone to their gerunds.
+// doings maps the verbs of operations that can be undone to gerunds.
 var doings = map[string]string{
 	"send":              "sending",
 	"reply":             "sending reply",
@@ -148,11 +148,11 @@ var doings = map[string]string{
 	maildir.VerbAmend:   "editing",
 }
 
-// doing returns the gerund of a verb.
+// doing returns the gerund of a verb, or the verb itself if doings does not contain it.
 func doing(verb string) string { return cmp.Or(doings[verb], verb) }
 
 // act describes an operation. The description contains the verb, the message or the paths, and the number of other
-// operations that are undone with it.
+// operations that are undone together with the operation.
 func (d *deskWork) act(a *maildir.OperationInfo) (text string) {
 	switch {
 	case a.ID == "" || history.BesideMessage(a.Operation):

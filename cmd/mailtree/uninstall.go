@@ -60,8 +60,8 @@ type uninstall struct {
 	p      *program
 	dry    bool
 	screen *cli.Screen
-	found  bool     // something was removed, or would be removed without --dry-run
-	shown  []string // changes that a dry run has printed
+	found  bool     // something was removed or, with --dry-run, would be removed
+	shown  []string // the changes that the dry run has printed so far
 	failed bool
 }
 
@@ -134,7 +134,7 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 
 func (u *uninstall) report(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
 
-// check reports err if it is not nil. The command then continues with its remaining steps.
+// check reports err if err is not nil. The command then continues with its remaining steps.
 func (u *uninstall) check(err error) {
 	if err != nil {
 		u.failed = true
@@ -142,7 +142,7 @@ func (u *uninstall) check(err error) {
 	}
 }
 
-// remove removes a file or folder with the given function. It does not report a missing file or folder.
+// remove removes a file or folder with the given function. It reports nothing if the file or folder does not exist.
 func (u *uninstall) remove(path string, by func(string) error) {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return
@@ -159,7 +159,7 @@ func (u *uninstall) remove(path string, by func(string) error) {
 	u.report("removed %s", path)
 }
 
-// service stops and removes the service, if `mailtree service` printed the service's file for this store.
+// service stops and removes the service if the service's file was written by `mailtree service` for this store.
 func (u *uninstall) service(ctx context.Context) {
 	s, err := u.p.service()
 	if errors.Is(err, service.ErrSystem) {
@@ -186,13 +186,13 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	// If systemd is not running, the command above did not remove the link.
+	// If systemd is not running, the command above has not removed the link.
 	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove)
 	u.remove(s.Path, os.Remove)
 }
 
-// folders returns the folders that may contain files written by mailtree: the current code base, the code bases of the
-// store's projects, and the folders recorded in the store.
+// folders returns the folders that may contain files written by mailtree. These are the current code base, the code
+// bases of the store's projects, and the folders that are recorded in the store.
 func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []string) {
 	all := []string{at.Dir}
 	names, err := storedir.ProjectNames(u.p.cfg.Store)
@@ -242,7 +242,7 @@ func (u *uninstall) clients(at clients.Site, dirs []string, noted []installed.En
 	}
 }
 
-// client removes everything that `mailtree setup` wrote for s, unless it was written for another store.
+// client removes everything that `mailtree setup` wrote for s, except what it wrote for another store.
 func (u *uninstall) client(s clients.Setup) {
 	uses, err := s.Uses()
 	switch {
@@ -280,7 +280,8 @@ func (u *uninstall) client(s clients.Setup) {
 	}
 }
 
-// preview prints the changes that would be made to a file. A file that two code bases share is shown once.
+// preview prints the changes that would be made to a file. If two code bases share a file, preview prints the changes
+// only once.
 func (u *uninstall) preview(c *clients.Change) {
 	text := string(c.Diff())
 	switch {
@@ -294,7 +295,7 @@ func (u *uninstall) preview(c *clients.Change) {
 	u.shown = append(u.shown, text)
 }
 
-// others returns one of the stores, or "" if this command's store is among them.
+// others returns one of the given stores, or "" if this command's store is among them.
 func (u *uninstall) others(stores []string) (other string) {
 	for _, store := range stores {
 		if store == u.p.namedStore() {
@@ -315,7 +316,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 		}
 		hooks, err := guard.Find(ctx, at)
 		if errors.Is(err, maildir.ErrInvalid) || errors.Is(err, maildir.ErrNotFound) || err == nil && len(hooks) == 0 {
-			continue // the folder is not in a working tree, or is not guarded
+			continue // the folder is not in a working tree, or has no guard
 		}
 		if guard.NoGit(err) {
 			if top, _ := repo.WorkTree(dir); top != "" {
@@ -345,7 +346,7 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 	}
 }
 
-// plugins removes the plugins that setup wrote into folders.
+// plugins removes the plugins that setup wrote to folders.
 func (u *uninstall) plugins(noted []installed.Entry) {
 	for _, e := range noted {
 		if e.Kind != installed.Plugins || !filepath.IsAbs(e.Dir) {
@@ -372,14 +373,14 @@ func isLink(name string) bool {
 	return err == nil && fi.Mode()&fs.ModeSymlink != 0
 }
 
-// lists removes the folder that stores each terminal's last list.
+// lists removes the folder that contains the last list of each terminal.
 func (u *uninstall) lists() {
 	if state := u.p.stateFolder(); state != "" {
 		u.remove(state, os.RemoveAll)
 	}
 }
 
-// tellRest lists the items that the command does not remove, and the items that it cannot find.
+// tellRest lists what the command does not remove, and what it cannot find.
 func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("kept the store %s. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
@@ -401,8 +402,8 @@ func (u *uninstall) tellRest(store bool) {
 	}
 }
 
-// noteInstalled records in the store that a command is about to write files outside the store. If that fails, it only
-// prints a remark.
+// noteInstalled records in the store that a command is about to write files outside the store. If this fails,
+// noteInstalled only prints a remark.
 func (p *program) noteInstalled(e installed.Entry) {
 	if err := installed.Note(p.cfg.Store, e); err != nil {
 		p.remark("%v. `mailtree uninstall` may not find what this command writes", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// The linker sets these variables in releases (release/goreleaser.yaml). In all other builds they are empty.
+// The linker sets these variables in release builds (release/goreleaser.yaml). In all other builds, they are empty.
 var releaseVersion, releaseCommit, releaseDate string
 
 // build is the output of `mailtree version --json`.
@@ -22,8 +22,8 @@ type build struct {
 	Arch    string `json:"arch"`
 }
 
-// thisBuild describes this program. The commit is unknown if Go built the program from a downloaded module or in a
-// linked worktree.
+// thisBuild returns the description of this program. The commit is unknown if Go built the program from a downloaded
+// module or in a linked worktree.
 func thisBuild() build {
 	b := build{
 		Version: releaseVersion,
@@ -50,7 +50,7 @@ func thisBuild() build {
 	return b
 }
 
-// version returns this program's version, such as v1.2.3, or devel if it is unknown.
+// version returns the version of this program, such as v1.2.3, or devel if the version is unknown.
 func version() string { return thisBuild().Version }
 
 func versionCommand(p *program) *cobra.Command {

@@ -20,7 +20,7 @@ const (
 	nextParent = 2 * time.Second // time between checks of the client
 )
 
-// hookWait waits until the session of an event should be woken, and answers in the client's format. When a server
+// hookWait waits until the session of an event should be woken, and then responds in the client's format. When a server
 // exits, hookWait waits for the next server, but does not start one. It returns when the session or the client ends.
 func (p *program) hookWait(ctx context.Context, client string, plugin bool) error {
 	if !event.CanWait(client, p.variable) {
@@ -56,13 +56,13 @@ func (p *program) hookWait(ctx context.Context, client string, plugin bool) erro
 	return err
 }
 
-// parents contains the client and the process that started this process, which may be a shell.
+// parents identifies the client, and the process that started this process. That process may be a shell.
 type parents struct {
 	pid    int
 	client seat.Process
 }
 
-// endWith calls end when either process has ended.
+// endWith calls end when either of the two processes has ended.
 func (p parents) endWith(ctx context.Context, end func()) {
 	look := time.NewTicker(nextParent)
 	defer look.Stop()
@@ -76,8 +76,8 @@ func (p parents) endWith(ctx context.Context, end func()) {
 	end()
 }
 
-// awaitWake waits until the session should be woken, and returns the text for the session. When a server exits, it asks
-// the next one. It returns "" if the session no longer needs to be woken.
+// awaitWake waits until the session should be woken, and returns the text for the session. When a server exits,
+// awaitWake asks the next server. It returns "" if the session no longer needs to be woken.
 func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string {
 	noted, begins := false, time.Now().Add(maildir.BeginPatience)
 	for ctx.Err() == nil {
@@ -100,8 +100,9 @@ func (p *program) awaitWake(ctx context.Context, v maildir.SessionEvent) string 
 	return ""
 }
 
-// waitsAlone reports whether this process is still the one that waits for the session. Callers use it while no server
-// is running. If noted is false, waitsAlone first records this process in place of the previously recorded one.
+// waitsAlone reports whether this process is still the process that waits for the session. Callers use waitsAlone while
+// no server is running. If noted is false, waitsAlone first records this process instead of the previously recorded
+// process.
 func (p *program) waitsAlone(v maildir.SessionEvent, noted bool) bool {
 	t, _, err := storedir.OpenProject(p.cfg.Store, v.Dir, p.cfg.Scope)
 	if err != nil {

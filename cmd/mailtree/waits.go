@@ -35,7 +35,7 @@ func (p *program) addWaitsFlags(c *cobra.Command) *waitsFlags {
 	return f
 }
 
-// most returns how many rows --rows allows: -1 for all, 0 for as many as fit on the terminal.
+// most returns how many rows --rows allows: -1 for all rows, or 0 for as many as fit on the terminal.
 func (f *waitsFlags) most() (int, error) {
 	if f.rows == "" {
 		return 0, nil
@@ -50,8 +50,8 @@ func (f *waitsFlags) most() (int, error) {
 }
 
 // showWaits runs `mailtree` without arguments. It prints the items that are waiting for the user in this folder's
-// project, and the next commands. If the store has no projects, it returns begin's error. Outside a project, it prints
-// the list of projects, and the command that creates one for the code base.
+// project, and the commands to run next. If the store has no projects, it returns the error from begin. Outside a
+// project, it prints the list of projects, and the command that creates a project for the code base.
 func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	ctx := c.Context()
 	most, err := f.most()
@@ -85,8 +85,8 @@ func (p *program) showWaits(c *cobra.Command, f *waitsFlags) error {
 	return err
 }
 
-// printWaits prints the list of waiting items, with at most the given number of rows, and the line in since. If most is
-// 0, it prints as many rows as fit on the terminal. If most is -1 or there is no terminal, it prints all rows.
+// printWaits prints the list of waiting items, with at most the given number of rows, followed by the line in since. If
+// most is 0, it prints as many rows as fit on the terminal. If most is -1 or there is no terminal, it prints all rows.
 func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most int) {
 	place := "all projects"
 	if d.Slug != "" {
@@ -102,7 +102,7 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 		hint = "to hide these: mailtree dismiss"
 	}
 	if most == 0 && d.Height > 0 {
-		others := 5 // the first line, two lines of commands, the count of other rows, and the shell's prompt
+		others := 5 // the first line, two lines of commands, the number of other rows, and the shell's prompt
 		if hint != "" {
 			others++
 		}
@@ -147,8 +147,8 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 	d.Tell("%s\n", d.Faint("next: "+strings.Join(nextCommands(d, w), "   ")))
 }
 
-// waitRows returns up to most rows of the groups, and the number of remaining rows. If most is 0 or less, it returns
-// all rows that the server has sent.
+// waitRows returns up to most rows of the groups, and the number of remaining rows. If most is 0 or negative, it
+// returns all rows that the server has sent.
 func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.Row, left int) {
 	var ids, of []string
 	groups, limited := w.Groups(), most > 0
@@ -193,7 +193,7 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 	return rows, left
 }
 
-// lineCount returns the number of terminal lines that the texts take up.
+// lineCount returns how many lines the texts take up on the terminal.
 func lineCount(d *deskWork, texts []string) (n int) {
 	for _, text := range texts {
 		n += 1 + strings.Count(cli.Fold(text, d.Width), "\n")
@@ -221,7 +221,7 @@ func nextCommands(d *deskWork, w *maildir.Waits) []string {
 	return []string{"mailtree inbox", "search WORD", "agents", "help"}
 }
 
-// amountOf describes how many items of each kind are waiting.
+// amountOf says how many items of each kind are waiting.
 func amountOf(w *maildir.Waits) string {
 	var parts []string
 	if n := len(w.Prompts) + w.Totals.Blocked; n > 0 {
@@ -236,8 +236,8 @@ func amountOf(w *maildir.Waits) string {
 	return cmp.Or(strings.Join(parts, ", "), "no mail is waiting")
 }
 
-// promptRow returns the row of a permission prompt. The command that shows the client is printed below the row, so that
-// it is not cut to a column's width. The row has no number, because the prompt is not a message.
+// promptRow returns the row of a permission prompt. The command that shows the client is printed below the row, because
+// a column may be too narrow for the command. The row has no number, because the prompt is not a message.
 func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	return cli.Row{
 		Cells: []string{"", d.Warn("asks"), d.people("", []string{a.Agent}), d.Faint(storedir.SlugWord(a.Project)), promptIn(a), "",
@@ -246,8 +246,8 @@ func (p *program) promptRow(d *deskWork, a *maildir.Prompt) cli.Row {
 	}
 }
 
-// promptIn describes a permission prompt. It returns the tool that needs permission or, if the client does not report
-// the tool, the client's name.
+// promptIn describes a permission prompt. The description contains the tool that needs permission or, if the client
+// does not report the tool, the client's name.
 func promptIn(a *maildir.Prompt) string {
 	if a.Tool != "" {
 		return "permission: " + cli.Line(a.Tool)
@@ -255,8 +255,8 @@ func promptIn(a *maildir.Prompt) string {
 	return "permission prompt in " + cli.Line(a.Client)
 }
 
-// wayTo returns the command that shows the tmux pane of a client that asks for permission or, if there is no pane, the
-// client's folder. The command depends on whether this terminal belongs to the same tmux server.
+// wayTo returns the command that shows the tmux pane of a client that is asking for permission. If there is no pane, it
+// returns the client's folder. The command depends on whether this terminal is in the same tmux server as the pane.
 func (p *program) wayTo(a *maildir.Prompt) string {
 	mine, _, inside := strings.Cut(p.variable("TMUX"), ",")
 	if a.Pane.Attach() != "" && inside && mine == a.Pane.Socket() {
@@ -265,7 +265,7 @@ func (p *program) wayTo(a *maildir.Prompt) string {
 	return cmp.Or(a.Pane.Attach(), cli.Line(a.Dir))
 }
 
-// threadRow returns a thread's row: its name, urgency, agents, project, subject, size and age.
+// threadRow returns the row of a thread. Its cells are the name, urgency, agents, project, subject, size and age.
 func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 	extent := ""
 	if t.Messages > 1 {
@@ -278,7 +278,7 @@ func threadRow(d *deskWork, t *maildir.WaitingThread, name, to string) cli.Row {
 		extent = "(" + extent + ")"
 	}
 	subject := cli.Line(t.Subject)
-	if to != "" { // in other groups, the title gives the reason why threads are waiting
+	if to != "" { // in other groups, the title says why threads are waiting
 		subject += " (" + t.Why + ")"
 	}
 	return cli.Row{Cells: []string{
@@ -298,11 +298,11 @@ func urgency(s *cli.Screen, importance string) string {
 	return ""
 }
 
-// peopleColumns is the maximum width of a column of names on a terminal, such as "to GreenCastle +5".
+// peopleColumns is the maximum width, on a terminal, of a column that contains names, such as "to GreenCastle +5".
 const peopleColumns = 17
 
-// people formats names, preceded by to, such as "to GreenCastle, BlueLake". It returns "" if there are no names. On a
-// terminal, if the names need more than peopleColumns, it returns the first name and the number of remaining names.
+// people formats names with the prefix to, such as "to GreenCastle, BlueLake". It returns "" if there are no names. If
+// the names need more than peopleColumns on a terminal, it returns the first name and the number of remaining names.
 func (d *deskWork) people(to string, names []string) string {
 	if len(names) == 0 { // a notice, or a message with only blind copies
 		return ""
@@ -328,10 +328,9 @@ func once(names []string) (all []string) {
 	return all
 }
 
-// quietLines returns the lines below the list of waiting items, which may also need the user's attention. They are
-// about agents that were stopped by claims, agents that cannot be woken, invalid files, hidden threads, and projects
-// that could not be opened. If actions is true, the lines about agents end with the commands that would resolve the
-// problem.
+// quietLines returns the lines below the list of waiting items, which may also need the user's attention. They report
+// agents that were stopped by claims, agents that cannot be woken, invalid files, hidden threads, and projects that
+// could not be opened. If actions is true, the lines for agents end with the commands that would resolve the problem.
 func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 	reader := ""
 	if actions {
@@ -358,7 +357,7 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 }
 
 // stuckLines returns a line for the agents that were stopped by claims, and a line for the agents that cannot be woken.
-// Each line ends with the command with which the agent reader can resolve the problem, unless reader is "".
+// Unless reader is "", each line ends with the command with which the agent named reader can resolve the problem.
 func stuckLines(d *deskWork, stopped []maildir.Stop, asleep []maildir.Unwoken, reader string) (lines []string) {
 	act := func(project, commands string) string {
 		if reader == "" {

@@ -47,15 +47,15 @@ func watchCommand(p *program) *cobra.Command {
 	return c
 }
 
-// watching prints the feed, and stores the position of the last event that it has printed.
+// watching prints the feed, and records the position of the last event that it has printed.
 type watching struct {
 	ask    mcpserver.WatchAsk
 	screen *cli.Screen
 	lines  bool
 }
 
-// follow runs a verb that answers with JSON lines, until ctx ends, and calls each with every line. When a server exits,
-// follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
+// follow runs a verb whose response consists of JSON lines, until ctx ends. It calls each with every line. When a
+// server exits, follow connects to the next server. It returns errors from each, program.dial and cli.Client.Stream.
 func (p *program) follow(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	for ctx.Err() == nil {
 		err := p.asCommand(ctx, p.dial, func(ctx context.Context, c *cli.Client) error {
@@ -64,7 +64,7 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 		if lost := (*cli.LostError)(nil); err != nil && !errors.As(err, &lost) && ctx.Err() == nil {
 			return err
 		}
-		select { // wait, because another process may start a server
+		select { // wait, because another process may be starting a server
 		case <-time.After(patience):
 		case <-ctx.Done():
 		}
@@ -72,8 +72,8 @@ func (p *program) follow(ctx context.Context, verb string, ask any, each func(li
 	return nil
 }
 
-// show prints an event and advances the position. The first line of an answer contains no event, only the position at
-// which watching began.
+// show prints an event and advances the position. The first line of a response does not contain an event, only the
+// position at which watching begins.
 func (w *watching) show(line json.RawMessage) error {
 	var h maildir.Event
 	if err := json.Unmarshal(line, &h); err != nil {

@@ -14,8 +14,8 @@ import (
 	"mailtree/mcp/socket"
 )
 
-// web is a server's TCP port, for MCP over HTTP and the page. A server in the foreground listens as soon as it starts.
-// A server in the background listens once `mailtree open` asks for the page.
+// web is a server's TCP port, which serves MCP over HTTP and the page. A foreground server listens as soon as it
+// starts. A background server listens once `mailtree open` asks for the page.
 type web struct {
 	cfg  *config
 	log  *slog.Logger
@@ -23,20 +23,20 @@ type web struct {
 
 	mu    sync.Mutex
 	ln    net.Listener       // nil if the server is not listening
-	serve func(net.Listener) // serves a listener in the background; set by use
-	users *socket.Listener   // counts the connections of a server in the background; set by use
+	serve func(net.Listener) // serves a listener in a goroutine; set by use
+	users *socket.Listener   // counts the connections of a background server; set by use
 }
 
 // newWeb returns a web that is not listening yet. It returns an error if AUTH=user is set but this system cannot
-// identify a connection's OS user.
+// identify the OS user of a connection.
 func newWeb(cfg *config, log *slog.Logger) (*web, error) {
 	open, err := cfg.checkUsers()
 	return &web{cfg: cfg, log: log, open: open}, err
 }
 
-// checkUsers turns AUTH=user off if this system cannot identify a connection's OS user. If AUTH was explicitly set to
-// user, it returns an error instead. open is a warning if every OS user on this machine may use the port, and empty
-// otherwise.
+// checkUsers turns AUTH=user off if this system cannot identify the OS user of a connection. If AUTH was explicitly set
+// to user, checkUsers returns an error instead. open is a warning if every OS user on this machine may use the port,
+// and otherwise empty.
 func (c *config) checkUsers() (open string, err error) {
 	if c.RequireToken {
 		return "", nil
@@ -65,7 +65,7 @@ func (w *web) openPort(ctx context.Context) (err error) {
 	return err
 }
 
-// listenAt listens on the given port of the address in HOST.
+// listenAt listens on the given port at the address in HOST.
 func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) {
 	addr := net.JoinHostPort(cfg.Host, strconv.Itoa(port))
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
@@ -76,8 +76,8 @@ func listenAt(ctx context.Context, cfg *config, port int) (net.Listener, error) 
 	return ln, nil
 }
 
-// use sets the function that serves a listener, and serves the listener that is already open. A server in the
-// background counts its connections in users, and exits when no client is connected.
+// use sets the function that serves a listener, and serves the listener that is already open, if any. A background
+// server counts its connections in users, and exits when no client is connected.
 func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,8 +87,8 @@ func (w *web) use(serve func(net.Listener), users *socket.Listener) {
 	}
 }
 
-// url returns the server's URL over TCP. If the server is not listening yet, url makes it listen, on a free port if
-// another program uses PORT.
+// url returns the server's URL over TCP. If the server is not listening yet, url makes the server listen. If another
+// program is using PORT, the server listens on a free port instead.
 func (w *web) url(ctx context.Context) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,8 +131,8 @@ func (w *web) close() {
 	}
 }
 
-// countedListener counts each of its connections as one of the socket's clients, so that a server in the background
-// does not exit while a page is open.
+// countedListener counts each of its connections as a client of the socket, so that a background server does not exit
+// while a page is open.
 type countedListener struct {
 	net.Listener
 	users *socket.Listener

@@ -29,14 +29,14 @@ func welcome(ctx context.Context, p *program, a *app, w *web) {
 	fmt.Fprint(p.std.out, b.String())
 }
 
-// toBegin lists the commands for a user who has no store yet.
+// toBegin lists commands for a user who does not have a store yet.
 const toBegin = `To start:
   mailtree serve          run the server; otherwise commands start one in the background
   mailtree setup claude   connect a client; mailtree setup --list lists all clients
   mailtree new project    create the project of a code base (run it there)`
 
-// begin returns nil if the store has projects. Otherwise, it returns the error for a command that needs a project,
-// with exit status exitNothing.
+// begin returns nil if the store has projects. Otherwise, it returns the error for a command that needs a project. The
+// error has exit status exitNothing.
 func (p *program) begin() error {
 	if !storedir.IsStore(p.cfg.Store) {
 		return &exitError{exitNothing, noStore(p.cfg.Store)}

@@ -42,7 +42,7 @@ type stdioPeer struct {
 	said bytes.Buffer
 }
 
-// exchange sends a message and returns its answer. It skips the server's notifications.
+// exchange sends a message and returns the response. It skips the server's notifications.
 func (p *stdioPeer) exchange(message []byte) ([]byte, error) {
 	var asked, told struct{ ID json.RawMessage }
 	if err := json.Unmarshal(message, &asked); err != nil {

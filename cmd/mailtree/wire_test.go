@@ -27,22 +27,22 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// update is the flag -update, which makes the tests rewrite the answers in the transcripts. A transcript records the
+// update is the flag -update, which makes the tests rewrite the responses in the transcripts. A transcript records the
 // messages between clients and the server: fixtures/wire/TOOLSET/NAME.txtar contains the messages that clients send to
-// a toolset, and the exact answers. There is at least one file for each tool. Its sections are
+// a toolset, and the exact responses. There is at least one file for each tool. Its sections are
 //
 //	-- setup [CALLER] [project=KEY] [2026-07-28] -- JSON-RPC messages, one per line, that must not be refused
 //	-- client [CALLER] [project=KEY] [2026-07-28] -- one message
-//	-- server --     the answer to it
+//	-- server --     the response to that message
 //
 // CALLER is the caller's name in an address or in --as. A message of revision 2026-07-28 is sent without a session, and
 // with the _meta field that this revision requires. A connection with a session begins with initialize, before the
 // transcript.
 //
-// Placeholders replace values that differ between runs. In answers, <msg 1> is the first message id that the transcript
-// sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's folder.
-// <auth> is how the server identified the sender, which differs between transports, <seal> is a seal, and <commits> are
-// an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
+// Placeholders replace values that differ between runs. In responses, <msg 1> is the first message id that the
+// transcript sees, <cursor 1> the first cursor, <time> any time, <day> the folders of a day, and <store> the store's
+// folder. <auth> is how the server identified the sender, which differs between transports, <seal> is a seal, and
+// <commits> are an agent's commits. In clients' messages, <msg 1> and <cursor 1> are replaced with those values.
 var update = flag.Bool("update", false, "rewrite the answers in the wire transcripts, and the generated parts of docs/reference")
 
 const transcripts = "../../fixtures/wire"
@@ -61,7 +61,7 @@ type caller struct {
 
 // peer is one client's connection.
 type peer interface {
-	// exchange sends a message and returns the answer. For a notification, it returns nil.
+	// exchange sends a message and returns the response. For a notification, it returns nil.
 	exchange(message []byte) ([]byte, error)
 	close() error
 }
@@ -73,7 +73,7 @@ var wires = []struct {
 	wire
 }{{"http", httpWire{}}, {"stdio", stdioWire{}}}
 
-// TestWire checks that the released program returns the answers in the transcripts.
+// TestWire checks that the released program returns the responses in the transcripts.
 func TestWire(t *testing.T) {
 	files, err := filepath.Glob(transcripts + "/*/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -222,7 +222,7 @@ func (r *replayer) exchange(who caller, message []byte) []byte {
 	return answer
 }
 
-// withMeta adds the _meta field, in which every request of protocol.NewEra describes its client, to a message.
+// withMeta adds the _meta field to a message. In this field, every request of protocol.NewEra describes its client.
 func (r *replayer) withMeta(message []byte) []byte {
 	r.t.Helper()
 	m := map[string]any{}
@@ -262,7 +262,7 @@ var (
 	placeholder = regexp.MustCompile(`<(msg|cursor) \d+>`)
 )
 
-// shown returns an answer in the form used in transcripts: indented, and with placeholders for values that differ
+// shown returns a response in the form used in transcripts: indented, and with placeholders for values that differ
 // between runs.
 func (r *replayer) shown(answer []byte) string {
 	if len(answer) == 0 {

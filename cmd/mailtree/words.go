@@ -32,7 +32,7 @@ var words = refusal.Words{
 }
 
 // pageWords contains the words that refusals use on the page. A reader in a browser cannot use flags, and the page does
-// not show the names of fields.
+// not show field names.
 var pageWords = refusal.Words{
 	Phrases: tool.Phrases(map[string]string{
 		"make a project":       "The home page lists the projects.",

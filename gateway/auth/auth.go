@@ -5,10 +5,10 @@
 //	dmarc.go       policies, and alignment of domains
 //	authres.go     results from this machine's own mail server, if it can be trusted
 //
-// Callers must base decisions only on Result.Domain. It is the domain of the single From address. It is set only if the
-// domain publishes a DMARC policy, and a signature or the sending machine verifiably belongs to the domain. Unclear
-// cases fail, such as two From fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376,
-// RFC 7489.
+// Callers must base decisions only on Result.Domain. It is the domain of the single From address. Check sets
+// Result.Domain only if that domain publishes a DMARC policy, and a signature or the sending machine verifiably belongs
+// to it, or if a trusted mail server reports that DMARC passes. Messages do not pass in unclear cases, such as two From
+// fields, an unresponsive DNS server or an unreadable policy. Spec: RFC 7208, RFC 6376, RFC 7489.
 package auth
 
 import (
@@ -30,7 +30,7 @@ import (
 
 const (
 	maxSignatures = 8                // maximum number of signatures to verify; the rest are ignored
-	timeout       = 20 * time.Second // total for all DNS lookups for one message
+	timeout       = 20 * time.Second // time limit for all DNS lookups for one message
 )
 
 // Resolver looks up names. *net.Resolver implements it.
@@ -61,10 +61,10 @@ type Result struct {
 	By     string   // why the message passes: dkim, spf, or the authserv-id of the server that reported the pass
 	SPF    string   // none, neutral, pass, fail, softfail, temperror, permerror; "" if not evaluated
 	DKIM   []string // domains with a valid signature, in lower case
-	Reason string   // why the message does not pass: a sentence without the final period
+	Reason string   // a sentence that says why the message does not pass, without a trailing period
 }
 
-// Auth returns the result as it is recorded in message files: dmarc:DOMAIN, or none.
+// Auth returns the result as recorded in message files, which is either dmarc:DOMAIN or none.
 func (r Result) Auth() string {
 	if r.Domain == "" {
 		return "none"
@@ -72,8 +72,8 @@ func (r Result) Auth() string {
 	return "dmarc:" + r.Domain
 }
 
-// Check evaluates a message from a peer. The parameter raw is the message as received, and m is its parsed header.
-// All DNS lookups together take up to 20 seconds. Check does not return errors: if it cannot verify the sender, the
+// Check evaluates a message from a peer. The parameter raw is the message as received, and m is its parsed header. All
+// DNS lookups together take at most 20 seconds. Check does not return errors. If it cannot verify the sender, the
 // message does not pass.
 func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, peer Peer) Result {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

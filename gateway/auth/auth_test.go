@@ -22,7 +22,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// zone is a resolver for tests that maps names to TXT records. If a name has several records, the string contains one
+// zone is a resolver for tests that maps names to TXT records. If a name has several records, the string lists them one
 // per line.
 type zone map[string]string
 
@@ -59,7 +59,7 @@ func keyRecord(tags string) string {
 	return "v=DKIM1; k=rsa; " + tags + "p=" + base64.StdEncoding.EncodeToString(der)
 }
 
-// world returns the DNS records for the tests. All domains have the same key, which the tests use for signing.
+// world returns the DNS records for the tests. All domains share one key, which the tests use for signing.
 func world() zone {
 	return zone{
 		"_dmarc.bank.example": "v=DMARC1; p=reject", "_dmarc.strict.example": "v=DMARC1; p=reject; adkim=s; aspf=s",
@@ -102,7 +102,7 @@ func signed(t *testing.T, raw, domain, selector string, change func(*dkim.SignOp
 }
 
 // signedInPart returns a message whose valid signature covers only the first n bytes of the body. The argument tag is
-// the DKIM tag that declares this.
+// the DKIM tag that declares n. If tag is "", the signature does not declare n.
 func signedInPart(t *testing.T, raw, domain string, n int, tag string) string {
 	t.Helper()
 	_, body, _ := strings.Cut(raw, "\r\n\r\n")
@@ -159,7 +159,7 @@ func TestPasses(t *testing.T) {
 	}
 }
 
-// TestSpoofs checks that messages with a forged sender do not pass. The messages use every known way to forge a
+// TestSpoofs checks that messages with a forged sender do not pass. The messages cover every known way to forge a
 // sender.
 func TestSpoofs(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"mailtree/gateway/message"
 )
 
-// believed returns the DMARC result for domain that the mail server in front of us has reported. If that server has
+// believed returns the DMARC result that the mail server in front of us has reported for domain. If that server has
 // reported no result or several, or if the result cannot be trusted, believed returns "". Results are trusted only on a
 // connection from that server, and only in fields above the topmost Received field. That server added these fields,
 // whereas the fields below may come from the sender. Spec: RFC 8601 5.

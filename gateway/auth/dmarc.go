@@ -13,7 +13,7 @@ import (
 )
 
 // policy returns a domain's DMARC policy or, if there is none, the policy of its organization's domain. The text of the
-// error is a sentence without the final period. Spec: RFC 7489 6.6.3.
+// error is a sentence without a trailing period. Spec: RFC 7489 6.6.3.
 func (c *Checker) policy(ctx context.Context, domain string) (*dmarc.Record, error) {
 	for _, at := range slices.Compact([]string{domain, organization(domain)}) {
 		record, err := c.published(ctx, at)
@@ -56,7 +56,7 @@ func aligned(found, from string, mode dmarc.AlignmentMode) bool {
 	return found == from || organization(found) == organization(from)
 }
 
-// organization returns the registered domain to which a domain belongs. For a public suffix, below which anyone may
+// organization returns the registered domain to which a domain belongs. For a public suffix, under which anyone may
 // register domains, it returns the suffix itself.
 func organization(domain string) string {
 	registered, err := publicsuffix.EffectiveTLDPlusOne(domain)

@@ -21,7 +21,7 @@ import (
 
 const keyBits = 2048 // every server can verify keys of this size, and they fit in a DNS record
 
-// Selector returns the name for a key created at the given time: "mt" followed by the year.
+// Selector returns the DKIM selector for a key created at the given time, which is "mt" followed by the year.
 func Selector(now time.Time) string { return "mt" + strconv.Itoa(now.UTC().Year()) }
 
 // MakeKey creates a key and writes it to a new file that only its owner can read. If the file already exists, MakeKey
@@ -46,7 +46,7 @@ func MakeKey(path string) (*rsa.PrivateKey, error) {
 	return key, nil
 }
 
-// LoadKey reads a key written by MakeKey. It refuses to read a file that other users can read.
+// LoadKey reads a key written by MakeKey. It returns an error if other users can read the file.
 func LoadKey(path string) (*rsa.PrivateKey, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -116,9 +116,9 @@ type Resolver interface {
 	LookupMX(ctx context.Context, name string) ([]*net.MX, error)
 }
 
-// Check looks up the record. If the record is not published, the error says what is published instead, as a sentence
-// without the final period. For SPF and DMARC, Check accepts any single policy, because a domain's policy may contain
-// more than Records returns.
+// Check looks up the record. If the record is not published, the error is a sentence that says what is published
+// instead, without a trailing period. For SPF and DMARC, Check accepts any single policy, because a domain's policy may
+// contain more than Records returns.
 func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	if r.Type == "MX" {
 		return r.checkServer(ctx, resolver)
@@ -145,8 +145,8 @@ func (r Record) Check(ctx context.Context, resolver Resolver) error {
 	return nil
 }
 
-// missing returns the error to report if looking up the record failed with err. It distinguishes a record that is not
-// published from a failed lookup.
+// missing returns the error to report if looking up the record failed with err. The error distinguishes an unpublished
+// record from a failed lookup.
 func (r Record) missing(err error) error {
 	var none *net.DNSError
 	if errors.As(err, &none) && none.IsNotFound {

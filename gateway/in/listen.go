@@ -120,7 +120,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// hostOf returns the host under which a connection is counted: an IPv4 address or an IPv6 /64, because providers
+// hostOf returns the host under which a connection is counted, which is an IPv4 address or an IPv6 /64. Providers
 // assign a whole /64 to each customer. For a Unix socket, hostOf returns "".
 func hostOf(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)

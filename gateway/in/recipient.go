@@ -27,8 +27,9 @@ func refuse(code int, class, subject, detail int, text string) error {
 	return &smtp.SMTPError{Code: code, EnhancedCode: smtp.EnhancedCode{class, subject, detail}, Message: text}
 }
 
-// Mailbox returns the mailbox for a recipient. This is the mailbox with the recipient's address, the mailbox for the
-// part before a plus sign, the postmaster's mailbox, or the catch-all mailbox. The error is an SMTP reply.
+// Mailbox returns the mailbox for a recipient. Mail to postmaster@ and abuse@ goes to the postmaster's mailbox. For any
+// other address, Mailbox looks for a mailbox with that address, and then for one without the part after a plus sign. If
+// neither exists, it returns the catch-all mailbox. The error is an SMTP reply.
 func (s *Server) Mailbox(ctx context.Context, address string) (string, error) {
 	at := strings.LastIndexByte(address, '@')
 	if at < 0 || !slices.Contains(s.cfg.Domains, strings.ToLower(address[at+1:])) {

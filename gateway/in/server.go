@@ -6,8 +6,8 @@
 //	recipient.go  finds the mailbox of an address
 //	strict.go     rejects invalid line endings
 //
-// The server replies 250 only after Deliverer has returned and the message is durable. It never relays mail: it refuses
-// recipients in other domains.
+// The server replies 250 only after Deliverer has returned and the message is durable. It never relays mail, so it
+// refuses recipients in other domains.
 package in
 
 import (
@@ -29,7 +29,7 @@ import (
 const (
 	maxRecipients = 100
 	maxLine       = 8 << 10          // maximum bytes in a line; the standard allows 998, but some programs send longer lines
-	maxErrors     = 10               // refused recipients per connection
+	maxErrors     = 10               // maximum number of refused recipients per connection
 	firstTime     = 30 * time.Second // time limit for the first command
 	commandTime   = 5 * time.Minute  // time limit for each later command and for a whole message
 	stopTime      = 4 * time.Second  // time limit for messages in progress when the server stops
@@ -57,7 +57,7 @@ type Recipient struct {
 type Delivery struct {
 	To       []Recipient
 	Sender   string // envelope sender; "" for the null sender
-	Raw      []byte // the message below this server's Return-Path and Received fields; valid until Deliver returns
+	Raw      []byte // the message, with this server's Return-Path and Received fields at the top; valid until Deliver returns
 	Message  *message.Message
 	Auth     auth.Result
 	Received time.Time

@@ -30,7 +30,7 @@ type session struct {
 	conn   *smtp.Conn
 	lmtp   bool
 
-	begun   bool // MAIL has been accepted
+	begun   bool // whether MAIL has been accepted
 	sender  string
 	to      []Recipient
 	refused int // number of recipients refused on this connection
@@ -47,7 +47,7 @@ func (s *session) Mail(sender string, _ *smtp.MailOptions) error {
 	switch {
 	case s.begun:
 		return refuse(503, 5, 5, 1, "A mail transaction is already in progress: finish it or send RSET")
-	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ signs begins the domain
+	case sender != "" && strings.Count(sender, "@") != 1: // programs disagree about which of two @ signs precedes the domain
 		return refuse(553, 5, 1, 7, "The sender address is not valid")
 	case len(sender) > 320 || !utf8.ValidString(sender) ||
 		strings.ContainsFunc(sender, func(r rune) bool { return r == ' ' || !unicode.IsPrint(r) }):
@@ -95,7 +95,7 @@ func (s *session) LMTPData(r io.Reader, status smtp.StatusCollector) error {
 }
 
 // receive receives, checks and delivers a message. It calls done for each recipient with the SMTP reply, which is nil
-// if the message is durable. If the message as a whole fails, receive does not call done, but returns the SMTP reply
+// if the message is durable. If the whole message fails, receive does not call done. Instead, it returns the SMTP reply
 // for all recipients as an error.
 func (s *session) receive(r io.Reader, done func(Recipient, error)) error {
 	m, err := s.server.cfg.Spool.Receive()
@@ -161,7 +161,8 @@ func unreadable(err error) error {
 	return refuse(550, 5, 6, 0, err.Error())
 }
 
-// peer describes the sending side of the connection: a remote machine for SMTP, or our own mail server for LMTP.
+// peer describes the sending side of the connection. For SMTP, this is a remote machine. For LMTP, it is our own mail
+// server.
 func (s *session) peer() auth.Peer {
 	p := auth.Peer{Helo: s.conn.Hostname(), MailFrom: s.sender}
 	switch a := s.conn.Conn().RemoteAddr().(type) {
@@ -193,7 +194,7 @@ func (s *session) uid() int {
 	return uid
 }
 
-// trace returns the header fields that this server adds at the top of a message. Spec: RFC 5321 4.4.
+// trace returns the header fields that this server adds to the top of a message. Spec: RFC 5321 4.4.
 func (s *session) trace(p auth.Peer, now time.Time) []byte {
 	var b bytes.Buffer
 	protocol := "ESMTP"

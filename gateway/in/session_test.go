@@ -28,8 +28,7 @@ import (
 	"mailtree/gateway/spool"
 )
 
-// store is a store for tests. It has the mailboxes build and ops, a mailbox that is full, and one for which Lookup
-// fails.
+// store is a store for tests. It has the mailboxes build and ops, a full mailbox, and a mailbox for which Lookup fails.
 type store struct {
 	mu   sync.Mutex
 	kept []*Delivery
@@ -137,9 +136,9 @@ func serveUntil(t testing.TB, change func(*Config)) (at []net.Addr, kept *store,
 	}
 }
 
-// TestSessions checks the replies and the stored messages in the sessions in testdata/sessions. Each file contains
-// the lines that the client sends ("> line", or ">> bytes" in Go syntax), the beginning of each reply ("< 250"), and
-// the messages that must be stored.
+// TestSessions plays the sessions in testdata/sessions, and checks the replies and the stored messages. Each file
+// contains the lines that the client sends ("> line", or ">> bytes" in Go syntax), the beginning of each reply
+// ("< 250"), and the messages that must be stored.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
@@ -384,8 +383,8 @@ func (pipes) Close() error { return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestFirstCommand checks that a client that has not sent a complete line is disconnected after firstTime, and an
-// idle client after commandTime.
+// TestFirstCommand checks that a client that has not sent a complete line is disconnected after firstTime, and that an
+// idle client is disconnected after commandTime.
 func TestFirstCommand(t *testing.T) {
 	t.Parallel()
 	for said, want := range map[string]time.Duration{"": firstTime, "EHL": firstTime, "NOOP\r\n": commandTime} {
@@ -445,8 +444,8 @@ func TestSTARTTLS(t *testing.T) {
 	}
 }
 
-// FuzzSession checks that the server keeps running whatever a client sends, and that it stores only complete messages
-// with valid line endings.
+// FuzzSession checks that the server keeps running no matter what a client sends, and that it stores only complete
+// messages with valid line endings.
 func FuzzSession(f *testing.F) {
 	files, err := filepath.Glob("testdata/sessions/*.txtar")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // errLineEnd is the reply to a message or session that contains a bare CR, a bare LF or a NUL. Mail servers disagree
-// about whether such a character ends a line, and thus about where a message ends. So one server may see a second
-// message where another server sees only text.
+// about whether such a character ends a line, and thus about where a message ends. As a result, one server may see a
+// second message where another server sees only text.
 var errLineEnd = &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 6, 0},
 	Message: "Bare CR, bare LF and NUL are not allowed: end lines with CRLF"}
 
@@ -53,13 +53,13 @@ type strictConn struct {
 	net.Conn
 	lines
 
-	replies int  // number of 220 replies: the first is the greeting, the second starts TLS
-	passes  bool // TLS has started
+	replies int  // number of 220 replies; the first is the greeting, and the second starts TLS
+	passes  bool // whether TLS has started
 	refused bool
 	leave   func()
 	end     *time.Timer
 
-	begun bool      // the client's first line has arrived
+	begun bool      // whether the client's first line has arrived
 	first time.Time // deadline for the first line
 }
 

@@ -92,8 +92,8 @@ func (m *Message) mailboxes(field string) []*mail.Address {
 	return m.singly(field)
 }
 
-// charsetReader converts text to UTF-8. It accepts unknown charsets too. Otherwise, a name in an unknown charset would
-// make the whole address unreadable.
+// charsetReader converts text to UTF-8. It also accepts unknown charsets, because otherwise a name in an unknown
+// charset would make the whole address unreadable.
 func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 	data, err := io.ReadAll(r)
 	return strings.NewReader(m.toUTF8(name, data)), err
@@ -101,7 +101,7 @@ func (m *Message) charsetReader(name string, r io.Reader) (io.Reader, error) {
 
 // singly returns the mailboxes in an invalid field. It parses the field's elements one by one.
 func (m *Message) singly(field string) (list []*mail.Address) {
-	var words []string // elements that are not addresses: parts of a name with unquoted commas
+	var words []string // elements that are not addresses but parts of a name with unquoted commas
 	for _, one := range elements(field) {
 		if len(list) > maxAddresses {
 			return list
@@ -118,7 +118,7 @@ func (m *Message) singly(field string) (list []*mail.Address) {
 				name = m.readable(strings.Join(append(words, name), ","))
 			}
 			for _, match := range found {
-				_, address, _ := lastCut(match[1], ":") // skip a route: <@a,@b:ann@example.org>
+				_, address, _ := lastCut(match[1], ":") // skip a route, as in <@a,@b:ann@example.org>
 				list = append(list, &mail.Address{Name: name, Address: strings.TrimSpace(address)})
 			}
 			words = nil

@@ -10,7 +10,7 @@ import (
 // Bounce is the content of a delivery status report. Before trusting a report, the caller must also check that it comes
 // from the null sender. Spec: RFC 3464.
 type Bounce struct {
-	MessageID  string      // id of the message that the report is about, without < and >; "" if not given
+	MessageID  string      // id of the original message, without < and >; "" if not given
 	Recipients []Recipient // in the order in which the report lists them
 }
 
@@ -67,7 +67,8 @@ func (m *Message) recipients(data []byte) (all []Recipient) {
 	return all
 }
 
-// behindType removes the type at the beginning of a value: it returns a@example.org for "rfc822; a@example.org".
+// behindType removes the type at the beginning of a value. For example, it converts "rfc822; a@example.org" to
+// "a@example.org".
 func behindType(value string) string {
 	if _, text, ok := strings.Cut(value, ";"); ok {
 		value = text

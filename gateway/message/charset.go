@@ -164,7 +164,7 @@ func withoutShifts(data []byte) []byte {
 		switch {
 		case c == so || c == si:
 			shifted = c == so
-		case c == '\n': // every line begins unshifted
+		case c == '\n': // each line begins in the unshifted state
 			shifted = false
 			out = append(out, c)
 		case shifted && c > ' ' && c < 0x7f:

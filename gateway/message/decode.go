@@ -105,8 +105,8 @@ func inBase64(c byte) bool {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\n' }
 
-// looksLikeBase64 reports whether body could be base64 with a few invalid characters: at most one in ten characters
-// is outside the alphabet, and no line contains a space.
+// looksLikeBase64 reports whether body could be base64 with a few invalid characters. There must be at least ten base64
+// characters for each invalid character. A space inside a line counts as invalid.
 func looksLikeBase64(body []byte) bool {
 	letters, others := 0, 0
 	for line := range bytes.Lines(body) {
@@ -172,7 +172,8 @@ func (m *Message) decodeHTML(header []Field, body []byte, params map[string]stri
 	return plainLines(inUTF8(m.toUTF8(name, data)))
 }
 
-// maxMeta is the number of bytes of HTML to search for the charset. Browsers search 1,024 bytes.
+// maxMeta is the number of bytes at the beginning of HTML in which to search for the charset. Browsers search 1,024
+// bytes.
 const maxMeta = 4096
 
 // metaCharset matches a meta element up to the end of its charset.

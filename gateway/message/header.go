@@ -157,7 +157,8 @@ func last(l []string) string {
 }
 
 // Bare returns a field without comments and without the text of quoted strings, so that a caller can search for a
-// character outside of both. Bare also reports whether every comment and string is closed. Spec: RFC 5322 3.2.2, 3.2.4.
+// character outside comments and strings. Bare also reports whether every comment and string is closed. Spec: RFC 5322
+// 3.2.2, 3.2.4.
 func Bare(field string) (bare string, whole bool) {
 	var b strings.Builder
 	whole = eachBare(field, func(_ int, c byte) { b.WriteByte(c) })
@@ -194,8 +195,8 @@ func eachBare(field string, f func(i int, c byte)) (whole bool) {
 // bracketed matches text between < and >.
 var bracketed = lazy.Regexp(`<([^>]*)>`)
 
-// ids returns the ids in the first field with the given name. The argument most limits their number; the last ones are
-// kept. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
+// ids returns the ids in the first field with the given name. If there are more than most ids, it returns only the last
+// ones. An id is the text between < and >. If the field has no brackets, every word with an @ is treated as an id. In
 // Message-ID, every word is treated as an id.
 func (m *Message) ids(name string, most int) (all []string) {
 	field := value(m.Header, name)
@@ -249,8 +250,8 @@ func oneLine(s string) string {
 var trace = []string{"Return-Path", "Received", "Delivered-To", "X-Original-To", "Authentication-Results", "Received-SPF",
 	"ARC-Seal", "ARC-Message-Signature", "ARC-Authentication-Results", "X-Received", "X-Spam-Status", "X-Spam-Score"}
 
-// hash returns a hash that identifies a message: the SHA-256 of its body and its fields, except for trace fields.
-// Line folding does not affect the hash.
+// hash returns a hash that identifies a message. It is the SHA-256 of the message's body and fields, except for trace
+// fields. Line folding does not affect the hash.
 func hash(header []Field, body []byte) [32]byte {
 	h := sha256.New()
 	for _, f := range header {

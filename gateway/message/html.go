@@ -18,7 +18,7 @@ import (
 // list, and table rows are padded. Without these limits, the markdown could be quadratically larger than the HTML.
 const (
 	maxIndent = 20          // depth of nested quotes and lists
-	maxCells  = 1_000_000   // total number of rows, multiplied by total number of cells
+	maxCells  = 1_000_000   // total number of rows times total number of cells
 	maxSearch = 100_000_000 // bytes that the converter reads while it searches for closing brackets
 )
 

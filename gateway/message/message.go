@@ -1,7 +1,7 @@
 // Package message parses an email into a struct without MIME details: one sender, addresses, ids, text and
 // attachments.
 //
-//	Parse       parses a message; records anything that it cannot read in Problems, and continues
+//	Parse       parses a message, and records in Problems anything that it cannot read
 //	header.go   the header as a list of fields, and the values of single fields
 //	address.go  senders and recipients
 //	words.go    encoded words
@@ -38,8 +38,8 @@ const (
 	maxParts      = 200       // total number of parts in all multiparts
 	maxText       = 1 << 20   // bytes of a body
 	maxReferences = 200       // ids in References; the newest are kept
-	maxMessageID  = 998       // bytes; the standard's limit for a line
-	maxSubject    = 998       // bytes; the standard's limit for a line
+	maxMessageID  = 998       // bytes; the standard's limit for the length of a line
+	maxSubject    = 998       // bytes; the standard's limit for the length of a line
 	maxAddresses  = 500       // addresses in each of To and Cc
 	maxProblems   = 50        // problems per message
 	maxName       = 200       // bytes of an attachment's name
@@ -75,11 +75,11 @@ type Message struct {
 	Attachments   []Attachment
 	Bounce        *Bounce  // content of a delivery status report; nil for other messages
 	Repeated      []string // fields that occur more often than allowed; except for To and Cc, only the first is used
-	Problems      []string // descriptions of what could not be read: sentences without a final period
-	Hash          [32]byte // see hash
+	Problems      []string // sentences that describe what could not be read, without trailing periods
+	Hash          [32]byte // identifies the message; computed by the function hash
 
 	parts        int // parts read so far
-	texts        int // number of parts read so far that are displayed text
+	texts        int // number of parts with displayed text read so far
 	alternatives int // number of multipart/alternative parts that enclose the current part
 	converted    int // bytes of HTML converted so far
 }
@@ -115,8 +115,8 @@ func Parse(raw []byte) (*Message, error) {
 	return m, nil
 }
 
-// ParseHeader parses only a message's header, without the text, the attachments and the hash. The parameter raw is the
-// whole message or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
+// ParseHeader parses only a message's header, without its text, attachments and hash. The parameter raw is the whole
+// message or its first MaxHeader+1 bytes. ParseHeader returns the same errors as Parse.
 func ParseHeader(raw []byte) (*Message, error) {
 	head, _ := splitHeader(raw)
 	return parseHeader(head)

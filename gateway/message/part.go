@@ -54,7 +54,7 @@ func isText(kind string) bool {
 }
 
 // first reports whether a part with a file name is the message's text rather than an attached file. Such a part is the
-// text if no text precedes it, or if it is an alternative version of the preceding text.
+// message's text if no text precedes it, or if it is an alternative version of the preceding text.
 func (m *Message) first(kind string) bool {
 	return (kind == "text/plain" || kind == "text/html") && (m.texts == 0 || m.alternatives > 0)
 }
@@ -155,8 +155,8 @@ func extendedValue(s string) string {
 	return decoded
 }
 
-// split splits a multipart at its boundary lines. Text before the first boundary and after the last one does not belong
-// to any part.
+// split splits a multipart at its boundary lines. Text before the first boundary and after the last boundary does not
+// belong to any part.
 func (m *Message) split(body []byte, boundary string) (parts [][]byte) {
 	mark := []byte("--" + boundary)
 	begin := -1 // beginning of the current part

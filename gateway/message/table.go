@@ -13,18 +13,18 @@ import (
 const maxCell = 300
 
 // prepareTables changes the tables of a document so that the converter can handle them. In a data table, each cell
-// becomes a single line, because markdown tables allow nothing else. In a layout table, each cell becomes a block,
-// because otherwise the converter would join the cells without a space. The HTML is untrusted, so prepareTables
+// becomes a single line, because markdown tables do not allow multiline cells. In a layout table, each cell becomes a
+// block, because otherwise the converter would join the cells without a space. The HTML is untrusted, so prepareTables
 // visits each node only a fixed number of times, regardless of the structure of the tables.
 func prepareTables(doc *html.Node) { new(tableParts).collect(doc) }
 
-// tableParts contains the elements of a table, excluding those of nested tables.
+// tableParts contains the elements of a table, excluding the elements of nested tables.
 type tableParts struct {
 	table   *html.Node
 	groups  []*html.Node // row groups, rows and captions
 	cells   []*html.Node
 	longest int  // bytes of text in the longest cell
-	blocks  bool // the table contains a data table or another element that markdown tables cannot contain
+	blocks  bool // whether the table contains a data table or another element that markdown tables cannot contain
 }
 
 // collect adds the elements below n to the parts, prepares the tables below n, and returns the number of bytes of text
@@ -62,7 +62,7 @@ func (t *tableParts) add(n *html.Node) (text int) {
 	return t.collect(n)
 }
 
-// prepare changes the table. It reports whether the table prevents an enclosing table from being a data table.
+// prepare changes the table. It reports whether this table prevents an enclosing table from being a data table.
 func (t *tableParts) prepare() (blocks bool) {
 	if t.isData() {
 		for _, cell := range t.cells {
@@ -76,8 +76,8 @@ func (t *tableParts) prepare() (blocks bool) {
 	return t.blocks
 }
 
-// isData reports whether a table is a data table: it has a heading or at least two columns, and no cell has long
-// text. A layout table has one column, long text, or elements that markdown tables cannot contain.
+// isData reports whether a table is a data table. A data table has a heading or at least two columns, and no cell with
+// long text. A layout table has one column, long text, or elements that markdown tables cannot contain.
 func (t *tableParts) isData() bool {
 	role := attribute(t.table, "role")
 	if role == "presentation" || role == "none" || t.blocks || t.longest > maxCell || isMarked(t.table) {

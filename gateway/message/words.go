@@ -62,6 +62,6 @@ func wordText(encoding, text string) []byte {
 		}
 		return data
 	}
-	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the | protects trailing spaces
+	data, _ := quotedPrintable([]byte(strings.ReplaceAll(text, "_", " ") + "|")) // the final | protects trailing spaces
 	return data[:len(data)-1]
 }

@@ -40,7 +40,7 @@ type Mail struct {
 	InReplyTo   string
 	References  []string // oldest first; may include InReplyTo
 	Body        string   // markdown
-	TextOnly    bool     // Body is plain text, and the email has no HTML
+	TextOnly    bool     // whether Body is plain text and the email has no HTML
 	HTML        string   // sent unchanged; if "", the HTML is created from Body
 	Attachments []Attachment
 	Automatic   string // value of the Auto-Submitted field, auto-generated or auto-replied; if empty, the field is omitted
@@ -53,8 +53,8 @@ type Attachment struct {
 	Data []byte
 }
 
-// Compose returns the email to send. The same Mail always produces the same bytes. The result is ASCII unless the
-// local part of an address is not. If a field cannot be written, the error names the field.
+// Compose returns the email to send. The same Mail always produces the same bytes. The result is ASCII unless the local
+// part of an address contains non-ASCII characters. If a field cannot be written, the error names the field.
 func (m *Mail) Compose() ([]byte, error) {
 	if err := m.refused(); err != nil {
 		return nil, err
@@ -222,8 +222,8 @@ func (m *Mail) html() string {
 	return markdown.Clean(text, clean())
 }
 
-// clean returns the policy for HTML in emails: the elements that markdown.Render creates, except those that only a
-// web page needs. The policy is built on first use.
+// clean returns the policy for HTML in emails. The policy allows the elements that markdown.Render creates, except
+// those that only a web page needs. It is built on first use.
 var clean = sync.OnceValue(func() markdown.Policy {
 	matches := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }
 	p := markdown.Bare("h1", "h2", "h3", "h4", "h5", "h6", "p", "br", "hr", "em", "strong", "del", "code", "pre", "ul", "li",

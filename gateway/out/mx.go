@@ -26,7 +26,7 @@ type MX struct {
 	Resolver Resolver
 	Name     string // our host name, for EHLO
 
-	dial dialer // set by tests; nil means dial
+	dial dialer // set by tests; nil means the function dial
 }
 
 // Deliver implements Transport.
@@ -71,9 +71,8 @@ func (m *MX) Servers(ctx context.Context, domain string) (hosts []string, err er
 // shared is the address space that providers share among several customers. Spec: RFC 6598.
 var shared = net.IPNet{IP: net.IPv4(100, 64, 0, 0).To4(), Mask: net.CIDRMask(10, 32)}
 
-// public reports whether an address can belong to another domain's mail server. Anyone who controls a domain's DNS
-// records can choose the address, but must not be able to make this server connect to machines in its private
-// network.
+// public reports whether an address could belong to another domain's mail server. Anyone who controls a domain's DNS
+// records can choose the address, but must not be able to make this server connect to machines in its private network.
 func public(ip net.IP) bool {
 	return ip.IsGlobalUnicast() && !ip.IsPrivate() && !shared.Contains(ip)
 }

@@ -15,14 +15,14 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// The first wait between attempts is firstWait. Each following wait is twice as long as the previous one, up to
-// longestWait. Once the message is older than tooOld, there are no more attempts.
+// The wait between attempts starts at firstWait and doubles after each attempt, up to longestWait. Once the message is
+// older than tooOld, there are no more attempts.
 const (
 	firstWait   = 5 * time.Minute
 	longestWait = 4 * time.Hour
 	tooOld      = 5 * 24 * time.Hour
 	maxParallel = 8 // maximum number of concurrent deliveries
-	maxToDomain = 2 // maximum number for one domain, so that slow servers do not block mail to other domains
+	maxToDomain = 2 // maximum number of concurrent deliveries to one domain, so that slow servers do not block mail to other domains
 )
 
 // Store keeps the queue's items. The Queue calls it from one goroutine at a time.
@@ -39,9 +39,9 @@ type Store interface {
 	// if the message cannot be composed.
 	Raw(ctx context.Context, i outgoing.Item) ([]byte, error)
 	// Report notifies the sender, in the message's thread, that the given items failed or have an unknown outcome. If
-	// the server stops before all items have been saved as reported, Report is called again for the remaining items.
-	// Report must not notify the sender again in that case. It can recognize the case by the item with the highest id,
-	// which is always among the remaining items.
+	// the server stops before all items have been saved as reported, Report is called again for the remaining items. In
+	// that case, Report must not notify the sender again. Report can recognize the case by the item with the highest
+	// id, which is always among the remaining items.
 	Report(ctx context.Context, items []outgoing.Item) error
 }
 
@@ -64,7 +64,7 @@ type Queue struct {
 	log       *slog.Logger
 
 	mu     sync.Mutex        // guards store and active
-	active map[string]string // domains of the items that are being delivered, by the items' ids
+	active map[string]string // the domain of each item that is being delivered, by item id
 	wg     sync.WaitGroup
 	wake   chan struct{}
 }
@@ -153,7 +153,7 @@ func pause(attempts int) time.Duration {
 	return min(firstWait<<min(attempts-1, 10), longestWait)
 }
 
-// under returns the number of deliveries to a domain that are in progress.
+// under returns the number of deliveries in progress to a domain.
 func (q *Queue) under(domain string) (n int) {
 	for _, d := range q.active {
 		if d == domain {
@@ -166,7 +166,7 @@ func (q *Queue) under(domain string) (n int) {
 // report notifies a message's sender about failed and unknown recipients once every recipient has been tried. It does
 // not wait for recipients that will be tried again. Their results are reported later. The items are saved in order of
 // their ids. If the server is killed before all are saved, at least the item with the highest id is still unreported.
-// By this item, Report recognizes that it has already sent the notice.
+// Report uses this item to recognize that it has already sent the notice.
 func (q *Queue) report(ctx context.Context, items []outgoing.Item) error {
 	var ends []outgoing.Item
 	for _, i := range items {
@@ -295,7 +295,7 @@ func (q *Queue) List(ctx context.Context) ([]outgoing.Item, error) {
 	return q.store.Open(ctx)
 }
 
-// Retry queues a failed, unknown or waiting item again, as if it were new. It is called at the user's request. It
+// Retry queues a failed, unknown or waiting item again, as if it were new. Retry is called at the user's request. It
 // returns the same errors as alter.
 func (q *Queue) Retry(ctx context.Context, id string) error {
 	defer q.Wake()

@@ -23,7 +23,7 @@ import (
 )
 
 // peer is a mail server for tests. The map answers contains its reply to each command and, under the key "end", its
-// reply to the end of a message. If a reply is "drop", the peer closes the connection instead of replying.
+// reply to the end of a message. If the reply is "drop", the peer closes the connection instead of replying.
 type peer struct {
 	answers map[string]string
 	tls     *tls.Config // if not nil, STARTTLS is offered
@@ -165,7 +165,7 @@ func (p *peer) message(c net.Conn, r *bufio.Reader) bool {
 	return true
 }
 
-// memory is a store for tests. If failAt is positive, the write with that number and all later writes fail.
+// memory is a store for tests. If failAt is positive, write number failAt and all later writes fail.
 type memory struct {
 	mu      sync.Mutex
 	items   map[string]outgoing.Item
@@ -308,8 +308,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestNoEmail checks that the item of an undone message fails without a report, and that an item whose email cannot be
-// composed fails with one.
+// TestNoEmail checks that the item of an undone message fails without a report, and that there is a report if an email
+// cannot be composed.
 func TestNoEmail(t *testing.T) {
 	t.Parallel()
 	for err, reports := range map[error]int{ErrTakenBack: 0, &Refusal{"to: cannot be written in a header"}: 1} {
@@ -451,7 +451,7 @@ func TestClockAhead(t *testing.T) {
 	}
 }
 
-// TestOperator checks that the user can send an item again or drop it, unless it was sent.
+// TestOperator checks that the user can send an item again or drop it, unless it has already been sent.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, &peer{answers: map[string]string{"end": "drop"}})

@@ -20,7 +20,7 @@ import (
 // Smarthost is a Transport that sends all our mail through one server, which relays it.
 type Smarthost struct {
 	Host, Port   string
-	TLS          bool        // use TLS from the first byte; otherwise STARTTLS, or plain text if Host is this machine
+	TLS          bool        // whether to use TLS from the first byte; if not, STARTTLS is used, or plain text if Host is this machine
 	User         string      // if "", do not log in
 	PasswordFile string      // file whose first line is the password; read again for each message
 	Name         string      // our host name, for EHLO
@@ -44,7 +44,7 @@ func ParseSmarthost(s string) (*Smarthost, error) {
 	return &Smarthost{Host: u.Hostname(), Port: port, TLS: secure, User: u.User.Username()}, nil
 }
 
-// here reports whether host is this machine.
+// here reports whether host refers to this machine.
 func here(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()

@@ -17,10 +17,10 @@ import (
 
 // Transport delivers a message to one recipient.
 type Transport interface {
-	// Deliver returns the remote server's reply once the server has accepted the message. It calls the function sending
-	// just before it sends the end of the message. If sending returns an error, Deliver does not send the end. Deliver
-	// returns a *Refusal if the server will never accept the message, and ErrUnanswered if the server did not reply to
-	// the end of the message. Any other error means that the message was not accepted, so another attempt is allowed.
+	// Deliver returns the remote server's reply once the server has accepted the message. It calls sending just before
+	// it sends the end of the message. If sending returns an error, Deliver does not send the end. Deliver returns a
+	// *Refusal if the server will never accept the message, and ErrUnanswered if the server did not reply to the end of
+	// the message. Any other error means that the message was not accepted, so another attempt is allowed.
 	Deliver(ctx context.Context, i *outgoing.Item, raw []byte, sending func() error) (reply string, err error)
 }
 

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// prefix begins the names of temporary files on systems where a new file must briefly have a name.
+// prefix is the beginning of the names of temporary files on systems where a new file must briefly have a name.
 const prefix = ".incoming-"
 
 // temporary creates a nameless file in the file system of dir. The system removes the file when it is closed, even if

@@ -1,7 +1,7 @@
 // Package spool limits how much memory and disk space mail from other domains uses while the gateway is receiving it.
 //
-//	Spool        a server's two budgets: bytes in memory, and bytes in temporary files
-//	Incoming     a message that is being received: a small buffer, then a temporary file
+//	Spool        a server's budgets for bytes in memory and for bytes in temporary files
+//	Incoming     a message that is being received, in a small buffer and then in a temporary file
 //	Load         loads a received message into memory while the server parses and stores it
 //	file.go      temporary files without a name
 //
@@ -30,7 +30,7 @@ const (
 
 	maxMessage = 26 << 20  // a message of 25 MiB and the fields that the server writes above it
 	minFree    = 128 << 20 // kept free on the disk, because storing a message takes about three times its size
-	step       = 1 << 20   // files take bytes from the budget in units of this size
+	step       = 1 << 20   // files reserve bytes from the budget in multiples of this size
 )
 
 // Parses is the maximum number of messages that are fully loaded into memory at a time.
@@ -42,7 +42,7 @@ var ErrNoRoom = errors.New("not enough memory or disk space for the message")
 // Spool contains one server's budgets. It is safe for concurrent use.
 type Spool struct {
 	dir    string
-	free   func(dir string) (int64, error) // see diskFree
+	free   func(dir string) (int64, error) // diskFree, except in tests
 	parses chan struct{}
 
 	buffers budget       // memory for messages that are being received
@@ -92,8 +92,8 @@ func (b *budget) give(n int64) { b.used.Add(-n) }
 // Incoming is a message that is being received. It is not safe for concurrent use.
 type Incoming struct {
 	spool *Spool
-	head  []byte   // the first BufferBytes
-	file  *os.File // the rest; nil if there is none
+	head  []byte   // the first BufferBytes bytes of the message
+	file  *os.File // the rest of the message; nil if the message fits in head
 	size  int64    // size of the file
 	taken int64    // bytes taken from the file budget
 
@@ -161,8 +161,8 @@ func (m *Incoming) reserve(n int64) error {
 // Size returns the number of bytes written so far.
 func (m *Incoming) Size() int64 { return int64(len(m.head)) + m.size }
 
-// Reader returns a reader for the whole message from its beginning. While the reader is in use, the message must not be
-// written to or closed.
+// Reader returns a reader for the whole message from its beginning. While the reader is in use, the caller must not
+// write to the message or close it.
 func (m *Incoming) Reader() io.Reader {
 	head := bytes.NewReader(m.head)
 	if m.file == nil {
@@ -171,9 +171,9 @@ func (m *Incoming) Reader() io.Reader {
 	return io.MultiReader(head, io.NewSectionReader(m.file, 0, m.size))
 }
 
-// Head returns the beginning of the message: at least its header, or the first n bytes if the header is longer. Memory
-// that Head allocates is charged to the buffer budget until Close, and the returned bytes are valid until then. Head
-// returns ErrNoRoom if the buffer budget is exhausted. It also returns any disk error.
+// Head returns the beginning of the message. This is at least the message's header, or the first n bytes if the header
+// is longer. Memory that Head allocates is charged to the buffer budget until Close, and the returned bytes are valid
+// until then. Head returns ErrNoRoom if the buffer budget is exhausted. It also returns any disk error.
 func (m *Incoming) Head(n int) ([]byte, error) {
 	if m.file == nil || n <= len(m.head) || bytes.Contains(m.head, []byte("\r\n\r\n")) {
 		return m.head, nil
@@ -202,9 +202,9 @@ func (m *Incoming) Close() {
 	*m = Incoming{}
 }
 
-// Load reads the message into memory, with the bytes of above in front, and passes the result to the function use.
-// While Parses other messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load
-// waits, Load returns ctx's cancellation cause. It also returns any disk error.
+// Load reads the message into memory, prepends the bytes of above, and passes the result to use. While Parses other
+// messages are loaded, Load waits. The bytes are valid until use returns. If ctx is done while Load waits, Load returns
+// ctx's cancellation cause. It also returns any disk error.
 func (m *Incoming) Load(ctx context.Context, above []byte, use func(whole []byte)) error {
 	s := m.spool
 	select {

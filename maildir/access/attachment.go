@@ -11,8 +11,8 @@ import (
 
 // OpenAttachment opens the attachment with the given SHA-1 (in hex) for the view's OS user. Root and the store's user
 // may open every attachment. Other users may open only attachments of messages in their own mailboxes. For any other
-// attachment, they get the same error as for one that does not exist. OpenAttachment also returns any error from
-// attachment.Open. The caller must close the attachment.
+// attachment, OpenAttachment returns the same error as for a missing attachment. OpenAttachment also returns any error
+// from attachment.Open. The caller must close the attachment.
 func (v *View) OpenAttachment(ctx context.Context, sum string) (*attachment.Opened, error) {
 	if v.mail.Store.IsForeignUser(v.by) {
 		owners, err := v.mail.Store.Owners.LoadOwners()

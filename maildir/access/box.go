@@ -26,8 +26,8 @@ type Box struct {
 	v *View
 }
 
-// Box opens a mailbox. It returns refusal.ErrNotFound if the mailbox does not exist, and ErrDenied if it does not
-// belong to the user. See docs/reference/email.md, "Mailboxes and users".
+// Box opens a mailbox. It returns refusal.ErrNotFound if the mailbox does not exist, and ErrDenied if the mailbox does
+// not belong to the user. See docs/reference/email.md, "Mailboxes and users".
 func (v *View) Box(ctx context.Context, name string) (*Box, error) {
 	m, err := v.Mailbox(ctx, name)
 	if err != nil {
@@ -44,24 +44,25 @@ func (b *Box) File(r *index.BoxRow) string {
 	return filepath.Join(b.v.mail.Tree.Dir(), filepath.FromSlash(r.CopyPath))
 }
 
-// List returns copies in descending order of file name, which is newest first if a server created the ids. Invalid
-// copies are omitted and do not count toward the query's limit.
+// List returns copies in descending order of file name. If a server created the ids, this order is newest first.
+// Invalid copies are omitted and do not count toward the query's limit.
 func (b *Box) List(ctx context.Context, q index.BoxQuery) ([]index.BoxRow, error) {
 	q.Project, q.Agent = b.v.mail.Slug, b.Name
-	if b.v.by.UID == b.Owner { // root may read another user's mailbox
+	if b.v.by.UID == b.Owner { // root may be reading another user's mailbox
 		defer b.v.mail.NoteSeen(ctx, b.Name)
 	}
 	return b.v.mail.Store.Index.Box(ctx, q)
 }
 
-// Statuses of messages that do not leave this server. For other messages, Delivery returns an outgoing.State.
+// Delivery returns these statuses for messages that do not leave this server. For other messages, it returns an
+// outgoing.State.
 const (
 	Delivered = "delivered" // this server wrote all the copies, or every recipient has a copy
 	Pending   = "pending"   // a user saved the file in the outbox, but some recipients do not have a copy yet
 )
 
-// Delivery reports whether all recipients of a sent message have received it, and when. r is the message's outbox
-// row. If the time is unknown, at is zero. The status is computed because the message's header does not contain it.
+// Delivery reports whether all recipients of a sent message have received it, and when. r is the message's outbox row.
+// If the time is unknown, at is zero. Delivery computes the status, because the message's header does not contain it.
 func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	if left := b.v.post.Deliveries(&r.Message); len(left) > 0 {
 		return string(outgoing.Worst(left)), time.Time{}
@@ -77,7 +78,7 @@ func (b *Box) Delivery(r *index.BoxRow) (status string, at time.Time) {
 	return Pending, time.Time{}
 }
 
-// Deliveries returns the delivery states of a sent message: see post.Post.Deliveries.
+// Deliveries returns the delivery states of a sent message. See post.Post.Deliveries.
 func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 	return b.v.post.Deliveries(&r.Message)
 }
@@ -86,9 +87,9 @@ func (b *Box) Deliveries(r *index.BoxRow) []outgoing.Item {
 // sites by their original Message-IDs.
 type RawMessage struct {
 	index.BoxRow
-	Data       []byte       // contents of the file, or the part of them that fits in RawQuery.Room
+	Data       []byte       // content of the file, or as much of it as fits in RawQuery.Room
 	Size       int64        // size of the whole file, in bytes
-	Next       int64        // offset of the rest of the file; 0 if Data reaches the end
+	Next       int64        // offset at which to continue reading; 0 if Data reaches the end of the file
 	Trust      string       // Trusted, Untrusted or Unproven; empty for an outbox copy
 	Voucher    keys.Voucher // who vouches for the text in the file
 	References []string     // earlier messages in the thread, oldest first
@@ -98,8 +99,9 @@ type RawMessage struct {
 type RawQuery struct {
 	ID   string
 	Sent bool        // read the outbox copy instead of the inbox copy
-	Room *index.Room // limits the answer's size and sets the offset to start at; if nil, the whole file is read
-	// Overhead returns the size in bytes of everything in the answer except Data. It is required if Room is set.
+	Room *index.Room // limits the response's size and sets the starting offset; nil means the whole file
+	// Overhead returns the size, in bytes, of everything in the response except Data. Overhead is required if Room is
+	// set.
 	Overhead func(l *RawMessage) int
 }
 
@@ -176,8 +178,8 @@ func (l *RawMessage) piece(data []byte, q RawQuery) error {
 	return nil
 }
 
-// FullID expands the shortened id of an email in the mailbox's inbox or outbox. See Project.FullID. Its errors list
-// only emails in this mailbox.
+// FullID expands the shortened id of an email in the mailbox's inbox or outbox. The errors list only emails in this
+// mailbox. See Project.FullID.
 func (b *Box) FullID(ctx context.Context, field refusal.Field, short string) (string, error) {
 	if short == "" {
 		return "", nil
@@ -265,7 +267,7 @@ func (b *Box) SetRead(ctx context.Context, id string, read bool) error {
 	return err
 }
 
-// Delete deletes the mailbox: see View.DeleteMailbox.
+// Delete deletes the mailbox. See View.DeleteMailbox.
 func (b *Box) Delete(ctx context.Context, force bool) (*Mailbox, error) {
 	return b.v.DeleteMailbox(ctx, b.Name, force)
 }
@@ -288,7 +290,7 @@ func (b *Box) held(ctx context.Context, id string) (*index.BoxRow, error) {
 	return &rows[0], nil
 }
 
-// join adds a draft to the thread of the message that it replies to.
+// join adds a draft to the thread of the message that the draft replies to.
 func (b *Box) join(ctx context.Context, d *sending.Draft) error {
 	if d.InReplyTo == "" {
 		d.References = nil

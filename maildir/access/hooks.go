@@ -25,9 +25,9 @@ func (v *View) Hooks(ctx context.Context, mailbox string) ([]hook.Hook, error) {
 	})
 }
 
-// DeleteHook deletes one of the caller's hooks by name. A run that is in progress is not stopped. DeleteHook returns
-// ErrNotFound if the caller has no such hook, even if another user does. It returns ErrConflict if the caller is
-// root, several users have a hook with that name, and root has none.
+// DeleteHook deletes one of the caller's hooks by name. It does not stop a run that is in progress. DeleteHook returns
+// ErrNotFound if the caller has no such hook, even if another user does. It returns ErrConflict if the caller is root,
+// several users have a hook with that name, and root has none.
 func (v *View) DeleteHook(_ context.Context, name string) error {
 	owners, err := v.mail.Store.Owners.LoadOwners()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// View provides the parts of a project that one OS user may access. Its errors do not reveal anything about other
-// parts. It is safe for concurrent use.
+// View provides the parts of a project that one OS user may access. A View's errors reveal nothing about the other
+// parts of the project. A View is safe for concurrent use.
 type View struct {
 	mail   *core.Mail
 	post   *post.Post
@@ -54,7 +54,7 @@ type Mailbox struct {
 	InboxPath  string `json:"inbox_path"` // absolute path of the inbox folder
 	OutboxPath string `json:"sent_path"`  // absolute path of the folder with sent messages
 	index.Counts
-	Owner      int  `json:"-"`          // uid, or NoOwner
+	Owner      int  `json:"-"`          // owner's uid, or NoOwner
 	Registered bool `json:"registered"` // false for a folder without a valid profile
 }
 
@@ -92,8 +92,8 @@ func (v *View) mailbox(a *index.AgentRow, owner int) Mailbox {
 // CreateMailbox creates an agent with exactly the given name, owned by the caller. If the caller already owns such an
 // agent, CreateMailbox only assigns the agent the address that matches its name (see Receives). It returns ErrInvalid
 // if the name is invalid, or if a mailbox of the caller in another project already has the address. It returns
-// ErrDenied if the agent or the address has another owner or no owner. It returns ErrTooLarge if a guest already owns
-// MaxGuestMailboxes mailboxes.
+// ErrDenied if the agent or the address has another owner or no owner. It returns ErrTooLarge if the caller is a guest
+// that already owns MaxGuestMailboxes mailboxes.
 func (v *View) CreateMailbox(ctx context.Context, name string) (*Mailbox, error) {
 	if why := format.CheckName(name); why != "" || format.ServerName(name) || post.ReservedMailbox(name) {
 		return nil, &refusal.Error{
@@ -177,8 +177,8 @@ func (v *View) Exists(ctx context.Context, name string) (bool, error) {
 	return row != nil, err
 }
 
-// Mailbox returns the mailbox with the given name. It returns ErrNotFound if there is none, and ErrDenied if the
-// mailbox does not belong to the caller.
+// Mailbox returns the mailbox with the given name. It returns ErrNotFound if the mailbox does not exist, and ErrDenied
+// if the mailbox does not belong to the caller.
 func (v *View) Mailbox(ctx context.Context, name string) (*Mailbox, error) {
 	row, err := v.mail.Store.Index.Agent(ctx, v.mail.Slug, name)
 	if err != nil {
@@ -251,7 +251,7 @@ func (v *View) removeOwner(ctx context.Context, name string) error {
 		return errors.Join(dropped, v.mail.Store.Owners.Set(v.mail.Slug+"/"+name, core.NoOwner))
 	}
 	err := v.mail.Writer.Do(context.WithoutCancel(ctx), tx)
-	if errors.Is(err, writer.ErrStopped) { // the mailbox is deleted; a new one gets its own owner
+	if errors.Is(err, writer.ErrStopped) { // the mailbox is already deleted, and a new mailbox gets its own owner
 		return nil
 	}
 	return err

@@ -16,8 +16,8 @@ import (
 // maxTrustedSenders is the maximum number of senders that a mailbox may trust.
 const maxTrustedSenders = 1000
 
-// senderNamed returns a sender in the form that the lists use: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid if the name has neither form.
+// senderNamed returns a sender in the form that the lists use. This is an address, or @DOMAIN for all addresses at a
+// domain. senderNamed returns ErrInvalid if the sender has neither form.
 func senderNamed(given string) (string, error) {
 	address := strings.TrimSpace(given)
 	all := strings.HasPrefix(address, "@")
@@ -38,8 +38,9 @@ func senderNamed(given string) (string, error) {
 	return a.String(), nil
 }
 
-// TrustSender adds a sender to the mailbox's trusted senders: an address, or @DOMAIN for all addresses at a domain. It
-// returns ErrInvalid if the sender has neither form, ErrTooLarge if the list is full, or ErrUnavailable.
+// TrustSender adds a sender to the mailbox's trusted senders. The sender is an address, or @DOMAIN for all addresses at
+// a domain. TrustSender returns ErrInvalid if the sender has neither form, ErrTooLarge if the list is full, or
+// ErrUnavailable.
 func (b *Box) TrustSender(sender string) error {
 	sender, err := senderNamed(sender)
 	if err != nil {

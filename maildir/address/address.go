@@ -55,7 +55,8 @@ func (d Domains) Join(parties []string) string {
 	return strings.Join(all, ", ")
 }
 
-// MessageID returns the Message-ID of the message with the given id. If the id already has a domain, it is kept.
+// MessageID returns the Message-ID of the message with the given id. If the id already has a domain, MessageID keeps
+// that domain.
 func (d Domains) MessageID(id string) string { return "<" + d.EmailID(id) + ">" }
 
 // MessageIDOf returns the Message-ID of m. A message from another domain keeps its original Message-ID.
@@ -69,8 +70,8 @@ func (d Domains) MessageIDOf(m *format.Message) string {
 // EmailID is like MessageID, but without < and >.
 func (d Domains) EmailID(id string) string { return d.Of(id) }
 
-// IDNamed returns the id of the message that given refers to. given is an id, a Message-ID at one of the domains, or a
-// file name. IDNamed returns anything else unchanged.
+// IDNamed returns the id of the message that given refers to. The argument may be an id, a Message-ID at one of the
+// domains, or a file name. IDNamed returns anything else unchanged.
 func (d Domains) IDNamed(given string) string {
 	id, domain, at := strings.Cut(withoutBrackets(given), "@")
 	id = strings.TrimSuffix(id, ".md")
@@ -114,10 +115,10 @@ func notInMessageID(r rune) bool {
 	return unicode.IsSpace(r) || format.Misleading(r) || strings.ContainsRune("<>,", r)
 }
 
-// Recipients parses a comma-separated list of addresses: "bob", "bob@mailtree.local", "Bob <bob@mailtree.local>". It
-// returns the agent's name for an agent or for an address at one of the store's domains. For any other address,
-// including that of an agent in another project, it returns the address. It does not check that the agents exist. It
-// returns ErrInvalid if the list is empty, or contains a line break or an invalid address.
+// Recipients parses a comma-separated list of addresses, such as "Bob <bob@mailtree.local>", "bob@mailtree.local" and
+// "bob". It returns the agent's name for an agent or for an address at one of the store's domains. For any other
+// address, including that of an agent in another project, it returns the address. It does not check that the agents
+// exist. It returns ErrInvalid if the list is empty, or contains a line break or an invalid address.
 func (d Domains) Recipients(list string) ([]string, error) {
 	if strings.ContainsFunc(list, format.Misleading) {
 		return nil, &refusal.Error{

@@ -9,7 +9,7 @@ import (
 )
 
 // TestIDOf checks that IDOf accepts ids, and Message-IDs at any domain, with or without brackets. It also checks that
-// IDOf refuses anything else, including "".
+// IDOf rejects anything else, including "".
 func TestIDOf(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 998-len("@a"))

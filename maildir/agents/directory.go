@@ -16,7 +16,7 @@ import (
 type AgentInfo struct {
 	index.AgentRow
 	Claims []claim.Row      // the agent's live claims
-	Mail   []index.Delivery // newest messages in the inbox, newest first, except those received as bcc
+	Mail   []index.Delivery // newest messages in the inbox, newest first, without messages received as bcc
 	// Commits contains the agent's newest commits in the mail's history, newest first. It is empty if Git cannot be
 	// read.
 	Commits []history.Commit
@@ -72,7 +72,7 @@ func marksMail(c history.Commit) bool {
 // activeFor is how long an agent counts as active after it was last seen. See docs/reference/tools.md, "Agents".
 const activeFor = 7 * 24 * time.Hour
 
-// List lists all agents, sorted by name. The rows do not include Program, Model, Task and LastActive.
+// List lists all agents, sorted by name. The rows do not include Program, Model, Task or LastActive.
 func (ag *Agents) List(ctx context.Context) ([]index.AgentRow, error) {
 	return ag.mail.Store.Index.Agents(ctx, ag.mail.Slug)
 }
@@ -86,14 +86,15 @@ func (ag *Agents) LastRead(ctx context.Context) (map[string]time.Time, error) {
 type AgentsQuery struct {
 	After  string // list only agents whose names come after this name
 	Active bool   // list only agents seen in the last seven days
-	// Take is called with each agent. It returns false to reject the agent and stop EachAgent.
+	// Take is called for each agent. It returns false to reject the agent and stop EachAgent.
 	Take func(a *AgentInfo) bool
 }
 
-// agentsRead is the number of agents that one query reads. A profile may be up to 12 KiB long.
+// agentsRead is the number of agents that one query reads. The number is limited because a profile may be up to 12 KiB
+// long.
 const agentsRead = 50
 
-// EachAgent calls q.Take with each agent, sorted by name. Mail and Commits are not set. end reports whether EachAgent
+// EachAgent calls q.Take for each agent, in order of name. Mail and Commits are not set. end reports whether EachAgent
 // reached the last agent.
 func (ag *Agents) EachAgent(ctx context.Context, q AgentsQuery) (end bool, err error) {
 	const all = false

@@ -15,7 +15,8 @@ import (
 // QuietAfter is how long an agent that does not report its presence counts as active after its last call.
 const QuietAfter = 10 * time.Minute
 
-// CheckPresence returns ErrInvalid unless status is exactly ready, work or offline. See docs/reference/agentmail.md, "Presence".
+// CheckPresence returns ErrInvalid unless status is exactly ready, work or offline. See docs/reference/agentmail.md,
+// "Presence".
 func CheckPresence(status string) error {
 	if status != format.Ready && status != format.Work && status != format.Offline {
 		return &refusal.Error{What: refusal.StatusUnknown, Field: refusal.Status, Name: status}

@@ -28,7 +28,7 @@ type Agents struct {
 // New returns the agents of a project.
 func New(mail *core.Mail, claims *claims.Claims) *Agents { return &Agents{mail, claims} }
 
-// Named returns the exact name of the agent that typed refers to. See core.Mail.AgentNamed.
+// Named returns the exact name of the agent that the argument typed refers to. See core.Mail.AgentNamed.
 func (ag *Agents) Named(ctx context.Context, typed string) (string, error) {
 	return ag.mail.AgentNamed(ctx, typed)
 }
@@ -54,7 +54,7 @@ func (r *Registration) summary(name string) string {
 // Registered is the agent that Register returns.
 type Registered struct {
 	index.AgentRow
-	Note *refusal.Error // explains why the name hint was changed or not used; otherwise nil. The agent was registered either way.
+	Note *refusal.Error // explains why the name hint was changed or ignored (the agent was registered anyway); otherwise nil
 }
 
 // Register creates an agent that belongs to the store's user. If the hint names the agent of a running session of the
@@ -88,7 +88,7 @@ func (ag *Agents) Register(ctx context.Context, r Registration) (*Registered, er
 	}
 }
 
-// register creates an agent with the given name. It returns nil if another agent has taken the name in the meantime.
+// register creates an agent with the given name. It returns nil if another agent already has the name.
 func (ag *Agents) register(ctx context.Context, r Registration, name string) (made *Registered, err error) {
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbRegister, Agent: name}, Facts: []string{core.NameFact(name)}, Sure: true}
 	tx.Summary = r.summary(name)
@@ -272,8 +272,8 @@ func (ag *Agents) madeName(try int) (string, error) {
 	return name, nil
 }
 
-// Person returns a user's agent: see PersonName. It creates the agent on first use. It returns any error from
-// EnsureAgent.
+// Person returns the name of a user's agent, which PersonName derives from the given name. It creates the agent on
+// first use. It returns any error from EnsureAgent.
 func (ag *Agents) Person(ctx context.Context, name string) (agent string, made bool, err error) {
 	name = PersonName(name)
 	is, err := ag.mail.HasAgent(ctx, name)

@@ -21,7 +21,7 @@ import (
 type File struct {
 	format.Attachment
 	data  []byte
-	there tree.FileStat // the file's state in the tree; zero if the tree does not contain it
+	there tree.FileStat // the file's state in the tree; zero if the tree does not contain the file
 }
 
 // Alternative returns an attachment that contains the HTML version of a message's body.
@@ -31,8 +31,8 @@ func Alternative(html string) File {
 	return f
 }
 
-// Named returns a file that came with an email. The type of the file is detected from its bytes. The type that the
-// sender stated is ignored.
+// Named returns a File for a file that came with an email. It detects the type from the file's content, and ignores the
+// type that the sender stated.
 func Named(name string, data []byte) File { return newFile(name, media.New(name, data)) }
 
 // Email returns the raw text of an email as an attachment.
@@ -119,8 +119,8 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 }
 
-// Plan adds the file to tx, an operation in g. It adds nothing if the tree contains the file. It returns any error from
-// Look.
+// Plan adds the file to tx, an operation in g. It adds nothing if the tree already contains the file. It returns any
+// error from Look.
 func (f *File) Plan(tx *writer.Tx, g *writer.Group, t *tree.Tree) error {
 	if slices.ContainsFunc(tx.Writes, func(w *tree.Write) bool { return w.Path == f.Path && bytes.Equal(w.Data, f.data) }) {
 		return nil // the message attaches the same file twice

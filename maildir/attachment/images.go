@@ -80,7 +80,7 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 }
 
 // bodyImage adds a copy of one image in the body to the message's files. It returns the destination to write into the
-// body, which is unchanged if it does not name a readable file.
+// body. If the given destination does not name a readable file, bodyImage returns that destination unchanged.
 func (g *gathering) bodyImage(ctx context.Context, destination string) string {
 	data, name, err := g.readImage(destination)
 	if err == nil && len(g.files) == maxFiles {
@@ -191,8 +191,8 @@ func dataURI(field refusal.Field, uri string) ([]byte, error) {
 	return out, nil
 }
 
-// nameInURI returns the value of the "name" parameter in a data URI: the name of the file that the data comes from. It
-// returns "" if the parameter is missing or is not a valid file name.
+// nameInURI returns the value of the "name" parameter in a data URI, which is the name of the file that the data comes
+// from. It returns "" if the parameter is missing or is not a valid file name.
 func nameInURI(uri string) string {
 	head, _, _ := strings.Cut(uri, ",")
 	for part := range strings.SplitSeq(head, ";") {

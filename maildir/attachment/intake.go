@@ -66,7 +66,7 @@ type Request struct {
 	Images   *Images // how to handle the images in the body; nil leaves them unchanged
 
 	Tree     *tree.Tree   // the project's tree
-	CodeBase string       // absolute path of the code base, or empty; its files are read only if it is the top of a working tree
+	CodeBase string       // absolute path of the code base, or empty; its files are never read unless it is the top of a working tree
 	WorkDir  string       // absolute path of the folder in which the sender works; ignored if outside the code base
 	Places   repo.Folders // other folders that contain the code base
 	OwnedBy  *int         // uid of a sender who may read only their own files; nil for other senders
@@ -83,8 +83,8 @@ type Brought struct {
 type gathering struct {
 	in     *Intake
 	r      *Request
-	linked string // the linked worktree, or other second folder of the code base, that the sender works in; empty if none
-	within string // folder that the sender works in, relative to linked or to the code base; empty if none
+	linked string // linked worktree, or other additional folder of the code base, in which the sender works; empty if there is none
+	within string // folder in which the sender works, relative to linked or to the code base; empty if there is none
 	bytes  int64  // bytes read so far for the message
 	pixels int    // pixels converted so far
 	files  []File
@@ -280,10 +280,10 @@ func (g *gathering) otherFolder(name string) (at, top string, err error) {
 	return at, top, nil
 }
 
-// roots returns the folders to search, in this order: the other folder of the code base that contains the named file,
-// if any; the code base; the configured folders; the tree. If the sender works in a linked worktree or similar folder,
-// that folder is searched instead of the code base. The main working tree may contain different files with the same
-// names, so it is then searched only for absolute names.
+// roots returns the folders to search. The order is: the other folder of the code base that contains the named file (if
+// any), the code base, the configured folders, and the tree. If the sender works in a linked worktree or similar
+// folder, that folder is searched instead of the code base. The main working tree may contain different files with the
+// same names, so it is then searched only for absolute names.
 func (g *gathering) roots(absolute bool, other string) []string {
 	var roots []string
 	for _, linked := range []string{other, g.linked} {

@@ -48,7 +48,7 @@ type Opened struct {
 	Size int64
 }
 
-// MediaType returns the attachment's media type. start contains the beginning of its content.
+// MediaType returns the attachment's media type. start contains the beginning of the attachment's content.
 func (o *Opened) MediaType(start []byte) string { return media.New(o.Path, start).Type }
 
 // Open is like Read, but it opens the file and keeps only a small part of it in memory. It returns any error from Read.

@@ -33,11 +33,11 @@ import (
 type How int
 
 const (
-	Replace How = iota // the restored store replaces the original: it keeps the original's keys and shares the same projects
-	Copy               // the restored store exists beside the original: it gets its own keys and shares nothing
+	Replace How = iota // the restored store replaces the original, keeps the same keys and shares the same projects
+	Copy               // the restored store exists beside the original, gets its own keys and shares nothing
 )
 
-// ErrNotBackup means that a file is not a backup, or is an incomplete one.
+// ErrNotBackup means that a file is not a backup, or is an incomplete backup.
 var ErrNotBackup = errors.New("the file is not a complete backup of a mail store")
 
 // Restored summarizes a restore, including the work that the restored store will not continue unless a user asks for
@@ -135,7 +135,7 @@ func extract(ctx context.Context, from io.Reader, dir string) (h Header, err err
 	slices.Reverse(end.Removed) // remove files before the folders that contain them
 	for _, name := range end.Removed {
 		err := root.Remove(name)
-		// ENOTDIR means that its folder is now a file
+		// ENOTDIR means that a file has replaced the entry's folder
 		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return h, err
 		}
@@ -248,7 +248,7 @@ func (r *Restored) changeKeys(root string, old keys.Key, how How) (from, to []by
 
 // settleProject is like settle, but for one project.
 func (r *Restored) settleProject(root, slug string, from, to []byte, how How) error {
-	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // opens a project in any format
+	t, err := tree.OpenNoLink(storedir.Repo(root, slug), 0) // works for every project format
 	if err != nil {
 		return err
 	}

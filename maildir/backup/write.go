@@ -29,7 +29,7 @@ type Project struct {
 	// KeepPacks prevents the server from repacking the project's Git objects until done is called.
 	KeepPacks func(ctx context.Context) (done func(), err error)
 	// Still calls fn between two operations of the project, and waits until fn has returned. While fn runs, the server
-	// changes no file of the project.
+	// does not change any of the project's files.
 	Still func(ctx context.Context, fn func() error) error
 }
 
@@ -187,7 +187,7 @@ func omitted(name string, d fs.DirEntry) bool {
 		strings.HasPrefix(below, ".git/objects/") && strings.HasPrefix(d.Name(), "tmp_")
 }
 
-// mayBeLink reports whether a path of a store may be a symbolic link. Only files and folders that a user created in a
+// mayBeLink reports whether a path in a store may be a symbolic link. Only files and folders that a user created in a
 // project's tree, and Git's own files, may be links.
 func mayBeLink(name string) bool {
 	parts := strings.Split(name, "/")

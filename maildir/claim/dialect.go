@@ -16,11 +16,11 @@ var (
 		`\{-?\w+\.\.-?\w+(\.\.-?\w+)?\}|` + // {1..9}
 		`\|`)
 	posixClass = lazy.Regexp(`^\[.*\[[:.=]`)
-	ellipsis   = lazy.Regexp(`(^|/)\.\.\.(/|$)`) // ./..., as Go's tools write them
+	ellipsis   = lazy.Regexp(`(^|/)\.\.\.(/|$)`) // ./..., as in the commands of the Go tools
 	pathspec   = lazy.Regexp(`^:[(!^/]`)         // Git's :(glob)src/** and :!src
 )
 
-// otherDialect explains why a pattern in another program's syntax is refused, and what to write instead. It returns ""
+// otherDialect explains why a pattern in another program's syntax is rejected, and what to write instead. It returns ""
 // for any other pattern. whole reports whether text is the entire pattern rather than only its end.
 func otherDialect(text string, whole bool) string {
 	switch {

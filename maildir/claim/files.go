@@ -26,9 +26,10 @@ import (
 // uses the first maxClaimFiles.
 const maxClaimFiles = 100_000
 
-// Files reads claims directly from the claim files, without the index. It returns, sorted by path, every claim in
-// claims/**/*.json that has no .released file next to it and that want accepts. If want is nil, Files returns all of
-// these claims. Several goroutines may call want at the same time. Expired claims are included: see Row.Live.
+// Files reads claims directly from the claim files, without the index. It returns the unreleased claims in
+// claims/**/*.json that want accepts, sorted by path. A .released file next to a claim's file means that the claim was
+// released. If want is nil, Files returns all unreleased claims. Several goroutines may call want at the same time. The
+// result includes expired claims (see Row.Live).
 //
 // Files reports invalid claim files in bad and continues. It does not follow links and never blocks. It returns an
 // error if it has no permission to list the folder or if there is a machine fault (tree.FaultOf), because it may then
@@ -238,8 +239,8 @@ func (c *Intent) Blocking(claims []Row) []Blocked {
 	return slices.DeleteFunc(out, func(b Blocked) bool { return len(b.Paths) == 0 })
 }
 
-// byAge orders claims as the index does. Among overlapping claims, the earliest is the valid one. See docs/reference/tree.md, "A
-// claim".
+// byAge orders claims as the index does. Among overlapping claims, the earliest is the valid one. See
+// docs/reference/tree.md, "A claim".
 func byAge(a, b *Row) int {
 	return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.Agent, b.Agent), strings.Compare(a.Path, b.Path))
 }

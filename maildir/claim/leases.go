@@ -1,9 +1,9 @@
 // Package claim contains the rules for claims: which claims are live, which claims conflict with a request, and which
 // claims block a commit.
 //
-//   - Leases keeps a project's claims in memory for the server; Look provides a consistent view of them.
-//   - Files reads a tree's claim files without an index, for the guard; an Intent determines the blocking claims.
-//   - Row is one claim with its file; Request, Result and Conflict are a claim call's request and answer.
+//   - Leases keeps a project's claims in memory for the server. Look provides a consistent view of these claims.
+//   - Files reads a tree's claim files without an index, for the guard. An Intent determines the blocking claims.
+//   - Row is one claim with its file. Request, Result and Conflict describe the request and the result of a claim call.
 //
 // For both the server and the guard, a claim expires when the wall clock reaches the time in its file.
 package claim
@@ -19,9 +19,9 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Leases keeps a project's claims in memory as index rows with compiled patterns. A request can then be compared with
-// thousands of claims without reading the database. The index is authoritative: Look first rereads the rows that have
-// changed. Leases is safe for concurrent use. Use NewLeases to create one.
+// Leases keeps a project's claims in memory as index rows with compiled patterns, so that a request can be compared
+// with thousands of claims without reading the database. The index is authoritative: Look first rereads the rows that
+// have changed. Leases is safe for concurrent use. Use NewLeases to create one.
 type Leases struct {
 	mu     sync.Mutex // held during Look
 	all    []slot     // ordered by created, agent, path, as in the index
@@ -213,8 +213,9 @@ func (l *Leases) overlaps(s *slot, asked *glob.Pattern) bool {
 	return s.pattern.Overlaps(asked) && l.below(s.pattern, asked) && l.below(asked, s.pattern)
 }
 
-// below reports whether two overlapping patterns still overlap if the files in the code repository are considered. It
-// returns false if p has no wildcards, the repository has a file at p's path, and q does not cover that path.
+// below reports whether two overlapping patterns still overlap when the files in the code repository are taken into
+// account. It returns false if p has no wildcards, the repository has a file at p's path, and q does not cover that
+// path.
 func (l *Leases) below(p, q *glob.Pattern) bool {
 	return p.Literal() == "" || q.Covers(p.Literal()) || !l.isFile(p.Literal())
 }

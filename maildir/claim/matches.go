@@ -8,8 +8,8 @@ import (
 	"mailtree/maildir/glob"
 )
 
-// Matches counts the names that each pattern covers. names must be sorted by bytes. If a pattern cannot be counted
-// before the deadline, the result does not contain it.
+// Matches counts the names that each pattern covers. names must be sorted by bytes. The result does not contain
+// patterns that are invalid or that could not be counted before the deadline.
 func Matches(names, patterns []string, fold bool, deadline time.Time) map[string]int {
 	counts := map[string]int{}
 	for _, text := range patterns {

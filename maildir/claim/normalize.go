@@ -15,11 +15,11 @@ import (
 
 // Normalizer converts callers' text into patterns. A relative path is relative to the folder Below, unless its first
 // elements exist only at the top. Normalizer accepts several patterns in one text, paths in the style of another
-// operating system or a shell, and absolute paths below the code base. It refuses ambiguous text instead of using it as
-// a pattern. See docs/reference/guard.md, "Making a claim".
+// operating system or a shell, and absolute paths below the code base. It rejects ambiguous text instead of using the
+// text as a pattern. See docs/reference/guard.md, "Making a claim".
 type Normalizer struct {
 	Top      string  // absolute path of the code base; empty if the project has none
-	Home     string  // the home folder, for ~; empty if unknown
+	Home     string  // the home folder, which replaces ~; empty if unknown
 	CodeBase         // reports which files and folders exist
 	Below    string  // folder below the top that the caller gave as the project; empty for the top
 	Moved    []Moved // texts that were resolved relative to the top, although Below is set
@@ -36,16 +36,16 @@ type CodeBase interface {
 
 // From specifies where a Normalizer's caller works.
 type From struct {
-	Folder  string // see Normalizer.Below
-	WorkDir string // absolute folder that the caller works in; it determines the worktree; empty if unknown
+	Folder  string // the value for Normalizer.Below
+	WorkDir string // absolute path of the folder in which the caller works, which determines the worktree; empty if unknown
 }
 
 // Moved records that Text does not exist in the folder that the caller gave as the project, but does exist relative to
 // the top. Path is relative to the top.
 type Moved struct{ Text, Path string }
 
-// Patterns converts texts into patterns. The patterns are cleaned, in the order of the texts, and without duplicates.
-// If a text cannot be normalized, Patterns returns ErrInvalid.
+// Patterns converts texts into patterns. The patterns are clean, follow the order of the texts, and contain no
+// duplicates. If a text cannot be normalized, Patterns returns ErrInvalid.
 func (m *Normalizer) Patterns(texts []string) ([]string, error) {
 	var out []string
 	for _, text := range texts {
@@ -177,7 +177,7 @@ func (m *Normalizer) literal(p string) string {
 	return quote(p)
 }
 
-// pattern returns the pattern for a path. See lead.
+// pattern returns the pattern for a path. The leading elements that lead returns are taken literally.
 func (m *Normalizer) pattern(p string) string {
 	lead, rest := m.lead(p)
 	switch {
@@ -245,7 +245,7 @@ func (m *Normalizer) belowTop(p string) (below string, ok bool) {
 }
 
 // withoutDots removes the .. elements from a path that does not exist yet. If the path leaves the top and does not
-// return, withoutDots keeps the .. elements, and glob.Compile then refuses the path.
+// return, withoutDots keeps the .. elements, and glob.Compile then rejects the path.
 func (m *Normalizer) withoutDots(p string) (clean, why string) {
 	last := strings.LastIndex("/"+p+"/", "/../")
 	if last < 0 {
@@ -305,7 +305,8 @@ func (m *Normalizer) inFolder(p string) string {
 }
 
 // find returns the path of the existing file or folder whose name is text, taken literally. It tries the text itself,
-// and the text without a leading @ or a trailing line number. It returns "" if nothing exists. See existing.
+// and the text without a leading @ or a trailing line number. It looks for each of these texts in the same folders as
+// existing, and returns "" if nothing exists.
 func (m *Normalizer) find(folder, text string) string {
 	if text == "" || text[0] == '/' {
 		return ""

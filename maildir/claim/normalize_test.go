@@ -31,7 +31,7 @@ func (c codeBase) Relative(p string) (string, bool) {
 	return "", false
 }
 
-// TestNormalize checks that each text is either normalized to the patterns after =>, or refused for the reason after
+// TestNormalize checks that each text is either normalized to the patterns after =>, or rejected for the reason after
 // the exclamation mark.
 func TestNormalize(t *testing.T) {
 	t.Parallel()

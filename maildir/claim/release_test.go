@@ -8,7 +8,7 @@ import (
 )
 
 // TestNewRelease checks that a claim can be released by the text that was used to request it, even if the folder with
-// brackets in its name has been removed since.
+// brackets in its name no longer exists.
 func TestNewRelease(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ held, text, normalized, released, notHeld string }{

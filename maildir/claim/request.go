@@ -43,14 +43,14 @@ func (r *Request) isOf(s *slot, agent int32) bool {
 // the claims that would have been granted.
 type Result struct {
 	Granted   []Row
-	Conflicts []Conflict // the first 1,000
+	Conflicts []Conflict // the first 1,000 conflicts
 	More      int        // number of conflicts not listed
-	Expires   time.Time  // when the granted claims expire; zero if none
+	Expires   time.Time  // when the granted claims expire; zero if no claim was granted
 
 	Alone   string         // why the claims apply only on this machine; empty if they apply on all machines that share the mail
 	Renewed bool           // all granted claims are renewals
-	Moved   []Moved        // see Normalizer
-	Matches map[string]int // number of files tracked by Git, by pattern; a pattern that took too long to count is omitted
+	Moved   []Moved        // texts that were resolved relative to the top, as in Normalizer.Moved
+	Matches map[string]int // for each pattern, the number of matching files that Git tracks; omits patterns that took too long to count
 }
 
 // Unmatched lists the granted patterns that do not cover any file tracked by Git.
@@ -69,7 +69,7 @@ type Conflict struct {
 	Held    Row    // the existing claim
 }
 
-// maxListed is the maximum number of conflicts in an answer. Without this limit, 200 patterns could conflict with
+// maxListed is the maximum number of conflicts in a Result. Without this limit, 200 patterns could conflict with
 // millions of claims.
 const maxListed = 1000
 
@@ -81,7 +81,7 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 	for _, pat := range r.Patterns {
 		asked, err := glob.Compile(pat, l.fold)
 		if err != nil {
-			return nil, 0, err // cannot happen: checking the request already compiled the pattern
+			return nil, 0, err // cannot happen, because the check of the request has already compiled the pattern
 		}
 		for i := range l.all {
 			if s := &l.all[i]; !r.isOf(s, agent) && l.live(s) && (s.exclusive || !r.Shared) && l.overlaps(s, asked) {
@@ -97,7 +97,7 @@ func (l *Leases) Conflicts(r *Request) (out []Conflict, more int, err error) {
 }
 
 // Grants returns the granted claims: for each pattern, a new claim or a renewal of the agent's existing claim. If all
-// of them are renewals, renewed is true.
+// granted claims are renewals, renewed is true.
 func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed bool) {
 	held := l.held(r)
 	for _, pat := range r.Patterns {
@@ -122,8 +122,8 @@ func (l *Leases) Grants(r *Request, now, expires time.Time) (out []Row, renewed 
 	return out, len(held) == len(r.Patterns)
 }
 
-// held returns the claims that the request renews, by pattern: the agent's live claims on exactly the requested
-// patterns, byte for byte.
+// held returns the claims that the request renews, by pattern. These are the agent's live claims whose patterns equal
+// the requested patterns byte for byte.
 func (l *Leases) held(r *Request) map[string]*Row {
 	held := map[string]*Row{}
 	agent := l.number(r.Agent)
@@ -135,7 +135,7 @@ func (l *Leases) held(r *Request) map[string]*Row {
 	return held
 }
 
-// freePath returns the path of the file for a new claim. This is the usual path, or a similar one if a live claim
+// freePath returns the path of the file for a new claim. This is the usual path, or a similar path if a live claim
 // already uses the usual path.
 func (l *Leases) freePath(pattern, agent string) string {
 	path := format.ClaimPath(pattern, agent, "")

@@ -31,8 +31,8 @@ const DoingClaim = "claim"
 
 const maxStoppers = 20
 
-// NoteStopped records that the claims in by have just blocked an agent. It ignores write errors, because the agent gets
-// the refusal in any case.
+// NoteStopped records that the claims listed in the argument by have just blocked an agent. It ignores write errors,
+// because the agent gets the refusal in any case.
 func NoteStopped(t *tree.Tree, at time.Time, agent, doing string, by []Blocked) {
 	for _, b := range by[:min(len(by), maxStoppers)] {
 		s := Stopped{at, agent, doing, b.Claim.Path, b.Paths[:min(len(b.Paths), maxStoppers)]}

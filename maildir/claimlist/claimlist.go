@@ -55,7 +55,7 @@ type Round struct {
 	Removed map[string]bool   // files of claims in Base that were removed
 	Agents  map[string]*Agent // all holders, by name
 	Machine string            // id of this machine's key
-	Now, At time.Time         // the current time, by the monotonic clock and by the wall clock
+	Now, At time.Time         // the current time on the monotonic clock and on the wall clock
 
 	// IsFile reports whether the code base has a file at a path, as in claim.View.
 	IsFile func(path string) bool
@@ -67,7 +67,7 @@ type Round struct {
 type Next struct {
 	List    map[string]*Entry
 	Lost    map[string]claim.Row // the claims that conflict with this machine's files, by file path
-	Granted []claim.Row          // granted to the requesting agent, but not written yet
+	Granted []claim.Row          // claims granted to the requesting agent, but not written yet
 
 	round *Round
 }
@@ -114,7 +114,7 @@ func ByPath(rows []claim.Row) map[string]claim.Row {
 
 // Next computes the next list in three steps. First, it removes claims that were released here. Second, it adds the
 // claims that a user created or changed here, or that changed while the list was unreachable. It adds them oldest
-// first, unless they conflict. Third, it grants or refuses the request as a whole, and returns the answer in res. If
+// first, unless they conflict. Third, it grants or refuses the request as a whole, and returns the result in res. If
 // ask is nil, a claim whose file was removed is treated as released. Next returns any error from claim.Leases.
 func (r *Round) Next(ask *claim.Request) (n *Next, res *claim.Result, err error) {
 	n = &Next{List: r.live(), Lost: map[string]claim.Row{}, round: r}

@@ -57,7 +57,7 @@ func left(t testing.TB, text string) time.Duration {
 }
 
 // entries reads lines of the form "PATH AGENT PATTERN MACHINE LEFT [shared] [blob=B] [inception=D] [created=D]
-// [wall=D]". The claim expires after LEFT by the monotonic clock and, if wall is given, after wall by the wall clock.
+// [wall=D]". The claim expires after LEFT on the monotonic clock and, if wall is given, after wall on the wall clock.
 func entries(t testing.TB, lines []string) map[string]*Entry {
 	t.Helper()
 	list := map[string]*Entry{}
@@ -444,7 +444,7 @@ func TestNewEntry(t *testing.T) {
 }
 
 // TestFollowLater checks that, if the files could not be written, the next round makes the same decisions even if the
-// wall clock was changed in between.
+// wall clock was changed between the rounds.
 func TestFollowLater(t *testing.T) {
 	t.Parallel()
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {

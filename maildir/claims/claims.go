@@ -53,7 +53,7 @@ func New(mail *core.Mail) *Claims { return &Claims{mail: mail, leases: claim.New
 // Changed records that a claim's file or its release mark has changed.
 func (cs *Claims) Changed(path string, kind format.Kind) { cs.leases.Changed(path, kind) }
 
-// Grant creates or renews claims on this machine for a request that has passed Check: see maildir.Box.Claim.
+// Grant creates or renews claims on this machine for a request that has passed Check. See maildir.Box.Claim.
 func (cs *Claims) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	var res *claim.Result
 	tx := &writer.Tx{Op: writer.Op{Verb: history.VerbClaim, Agent: r.Agent}, Facts: []string{core.ClaimsFact}, Sure: true}
@@ -177,8 +177,8 @@ func (cs *Claims) PlanAll(g *writer.Group, tx *writer.Tx, res *claim.Result, r *
 	return nil
 }
 
-// Plan plans the write of the claim's file. The new file replaces an older file for the same agent and pattern, and
-// keeps the older file's unknown keys.
+// Plan plans writing the claim's file. The new file replaces an older file for the same agent and pattern, and keeps
+// the older file's unknown keys.
 func (cs *Claims) Plan(g *writer.Group, tx *writer.Tx, c claim.Row) error {
 	old, _, err := cs.mail.Tree.Read(c.Path, format.MaxSmall)
 	switch {
@@ -223,8 +223,8 @@ func Listed(claims []claim.Row) string {
 	return strings.Join(names, ", ")
 }
 
-// List lists live claims and, if all is set, also released and expired ones. They are sorted by created, agent and
-// path. It returns any error from Look.
+// List lists live claims and, if all is set, also released and expired claims. The claims are sorted by created, agent
+// and path. List returns any error from Look.
 func (cs *Claims) List(ctx context.Context, all bool) ([]claim.Row, error) {
 	return cs.Select(ctx, func(_ *claim.Row, live bool) bool { return all || live })
 }
@@ -370,8 +370,8 @@ func (cs *Claims) NotifyOutdone(ctx context.Context) error {
 	return nil
 }
 
-// NotifyLost notifies the holder that its claim is not valid. It sends at most one notice for each claim and value of
-// how. It returns any error from the writer.
+// NotifyLost notifies the holder of a claim that the claim is not valid. It sends at most one notice for each
+// combination of claim and how. It returns any error from the writer.
 func (cs *Claims) NotifyLost(ctx context.Context, c *claim.Row, how, body string) error {
 	return cs.mail.Notify(ctx, core.Notice{
 		To:      c.Agent,

@@ -18,7 +18,7 @@ func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 		data := v.Is
 		switch format.Locate(v.Path).Kind {
 		case format.KindReleased:
-			if v.Is == nil { // the operation removed the release mark; its changes include the claim file, too
+			if v.Is == nil { // the operation removed the release mark, and its changes also include the claim file
 				continue
 			}
 			data, _, err = cs.mail.Tree.Read(format.ClaimOfMark(v.Path), format.MaxSmall)
@@ -41,8 +41,8 @@ func (cs *Claims) OfDone(done *history.Done) (all []format.Claim, err error) {
 	return all, nil
 }
 
-// NeedFree returns an error if a claim cannot be restored because another agent has claimed its paths or its lease has
-// expired.
+// NeedFree returns an error if a claim cannot be restored because another agent has claimed the same paths or because
+// the lease has expired.
 func (cs *Claims) NeedFree(g *writer.Group, claims []format.Claim) error {
 	return cs.Look(g.Ctx, func(l *claim.Leases) error {
 		for _, c := range claims {

@@ -18,11 +18,11 @@ import (
 
 // Link is the result of linking a folder to a project.
 type Link struct {
-	Folder   string // the top of the folder's working tree, or the folder itself if it is not in one
+	Folder   string // the top of the folder's working tree, or the folder itself if it is not in a working tree
 	Slug     string // slug of the project
 	HumanKey string // the project's own folder
 	Moved    string // the project's former folder, which no longer exists; empty if the new folder was only added
-	Hidden   string // name of the folder's own project, which the folder no longer identifies; empty if it had none
+	Hidden   string // name of the folder's own project, which the folder no longer identifies; empty if the folder had none
 }
 
 // Link maps a folder to a project, so that both this folder and the project's own folder identify the project. If the
@@ -89,9 +89,9 @@ func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	return "", e
 }
 
-// linkable returns the folder to link: the top of the working tree that contains dir, which may be a linked worktree,
-// or dir itself if it is not in one. It returns ErrNotFound if dir is not a folder, and ErrInvalid if the folder cannot
-// be a code base.
+// linkable returns the folder to link. This is the top of the working tree that contains dir, or dir itself if it is
+// not in a working tree. The working tree may be a linked worktree. linkable returns ErrNotFound if dir is not a
+// folder, and ErrInvalid if the folder cannot be a code base.
 func (s *Codebases) linkable(dir string) (string, error) {
 	fi, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !fi.IsDir() {
@@ -158,7 +158,7 @@ func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail
 	return nil, e
 }
 
-// called returns the project with the given name: see target.
+// called returns the project with the given name. See target.
 func (s *Codebases) called(ctx context.Context, name string) (*core.Mail, error) {
 	switch called := s.store.Called(name); {
 	case len(called) == 1:
@@ -194,7 +194,7 @@ func (s *Codebases) move(ctx context.Context, c *core.Mail, folder string) error
 	}
 	s.projects.Moved(c)
 	err = s.write(folders.Line{Kind: folders.Worktree, Project: c.Slug, Day: s.store.Now(), Folder: former})
-	s.noted.Delete(c.Slug) // the repository is recorded with the former folder
+	s.noted.Delete(c.Slug) // the recorded repository still has the former folder
 	s.Of(c).Visited(ctx, folder)
 	return err
 }

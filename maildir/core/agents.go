@@ -50,7 +50,7 @@ func (c *Mail) HasAgent(ctx context.Context, name string) (bool, error) {
 // NameHolder returns the exact spelling of an agent's name, ignoring the case of name. It returns "" if there is no
 // such agent.
 func (c *Mail) NameHolder(ctx context.Context, name string) (holder string, err error) {
-	const spellings = 10 // limit per name: users may have created folders whose names differ only in case
+	const spellings = 10 // limit per name, because users may have created folders whose names differ only in case
 	names, err := c.Store.Index.Names(ctx, c.Slug, format.KindProfile, name, spellings)
 	for _, n := range names {
 		if n == name || holder == "" && strings.EqualFold(n, name) {

@@ -19,14 +19,14 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// Config contains the location of a store and how to open it. Root, OpenIndex and OpenHistory are required; for every
+// Config specifies the location of a store and how to open it. Root, OpenIndex and OpenHistory are required. For every
 // other field, the zero value means the documented default.
 type Config struct {
 	Root string // absolute path; created if it is missing
 
 	// OpenIndex opens the index. It is called after Open has acquired the lock and has removed the leftovers of a crash
-	// from the trees. The argument trees contains the trees by slug. OpenIndex may fill a new index from them
-	// immediately; maildir.Open reconciles the index in any case. The caller must close the index after closing the
+	// from the trees. The argument trees contains the trees by slug. OpenIndex may fill a new index from these trees
+	// immediately, but maildir.Open reconciles the index in any case. The caller must close the index after closing the
 	// store.
 	OpenIndex func(ctx context.Context, trees map[string]*tree.Tree) (index.Index, error)
 	// OpenHistory opens the history of a project's tree and creates the repository if it is missing.
@@ -37,7 +37,7 @@ type Config struct {
 	Clone func(ctx context.Context, dir, url string) error
 
 	MaxFile      int64                           // maximum size of a message file in bytes; 0 means tree.MaxFile
-	MaxFanout    int64                           // maximum of file size × recipients, in bytes; 0 means sending.MaxFanout
+	MaxFanout    int64                           // maximum of file size times recipients, in bytes; 0 means sending.MaxFanout
 	MaxProjects  int                             // maximum number of projects; 0 means maildir.MaxProjects
 	Files        int                             // maximum number of file descriptors for operations; 0 means 512
 	MailboxDepth int                             // maximum number of unread messages in a mailbox; 0 means sending.MailboxDepth

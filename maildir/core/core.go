@@ -34,16 +34,16 @@ type Mail struct {
 	Seats   *seat.Book
 
 	mu          sync.Mutex
-	agents      map[string]bool // names known to exist
+	agents      map[string]bool // names of agents that exist, as a cache
 	left        uint64          // how many times names have been removed from agents
 	seen        map[string]*lastSeen
 	seenChanged chan struct{} // wakes KeepNotes
 	told        chan struct{} // wakes KeepNotes when an agent has received a notice
 }
 
-// Open opens the tree of a project and recovers it. It calls reports once, and the keeper reports to the result. Open
-// returns fs.ErrNotExist if the repo folder does not exist, any error from projectformat.Refuse, or a machine fault. If
-// Open returns an error from Refuse, it has changed nothing.
+// Open opens the tree of a project and recovers it. It calls reports once, and the keeper reports to the store.Mail
+// that the call returns. Open returns fs.ErrNotExist if the repo folder does not exist, any error from
+// projectformat.Refuse, or a machine fault. If Open returns an error from Refuse, it has changed nothing.
 func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error) {
 	dir := storedir.Repo(s.Root, slug)
 	fi, err := os.Lstat(dir)
@@ -58,7 +58,7 @@ func Open(s *Store, slug string, reports func(c *Mail) store.Mail) (*Mail, error
 		return nil, err
 	}
 	t.Fail = s.Fail
-	defer t.Close() // after Open returns, the tree opens its folder only for each use
+	defer t.Close() // after Open returns, the tree keeps its folder open only during each use
 	log := s.Log.With("project", slug)
 	c := &Mail{
 		Store:       s,
@@ -107,10 +107,10 @@ func (c *Mail) Gone() <-chan struct{} { return c.removed }
 func (c *Mail) Name() string { return cmp.Or(c.HumanKey(), c.Slug) }
 
 // Act writes an agent's operation. It returns ErrConflict if the agent belongs to another machine, unless the caller is
-// a user. It returns ErrNotFound if the project is removed in the meantime, or any error from Refused or the writer.
+// a user. It returns ErrNotFound if the project is removed during the call, or any error from Refused or the writer.
 func (c *Mail) Act(ctx context.Context, tx *writer.Tx) error { return c.actAs(ctx, tx.Agent, tx) }
 
-// actAs is like Act, but for an operation whose agent is not known until its plan sets it.
+// actAs is like Act, but for an operation whose agent is not known until the plan sets the agent.
 func (c *Mail) actAs(ctx context.Context, agent string, tx *writer.Tx) error {
 	if err := c.Refused(); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 // DD/2, and so on.
 const maxDayFiles = 1000
 
-// dayFolders determines the folders for new messages of the current day. For each mailbox, it caches the newest
-// folder and the number of messages in it. Messages that other programs add later are not counted. Only the writer's
-// goroutine uses it. The zero value is empty.
+// dayFolders determines the folders for new messages of the current day. For each mailbox, it caches the newest folder
+// and the number of messages in it. Messages that other programs add later are not counted. Only the writer's goroutine
+// uses dayFolders. The zero value is empty.
 type dayFolders struct {
 	day    string // YYYY/MM/DD; the folders of an earlier day are dropped
 	newest map[string]*dayFolder
@@ -27,8 +27,8 @@ type dayFolder struct {
 	files int
 }
 
-// place returns the path for a new message file that belongs at p, "…/YYYY/MM/DD/<id>.md". It returns p itself unless
-// the day's folder is full. A folder that cannot be listed is treated as empty.
+// place returns the path for a new message file whose usual path is p, in the form "…/YYYY/MM/DD/<id>.md". It returns p
+// itself unless the day's folder is full. A folder that cannot be listed is treated as empty.
 func (d *dayFolders) place(t *tree.Tree, p string) string {
 	dir, name := path.Split(p)
 	dir = strings.TrimSuffix(dir, "/")
@@ -72,6 +72,6 @@ func lastPart(t *tree.Tree, dir string) *dayFolder {
 
 func partOf(dir string, part int) string { return dir + "/" + strconv.Itoa(part) }
 
-// Place returns the path for a new message file that belongs at path. The result differs from path if path's folder
-// is full. Only plans may call Place.
+// Place returns the path for a new message file whose usual path is the given path. The result differs from that path
+// if the folder is full. Only plans may call Place.
 func (c *Mail) Place(path string) string { return c.days.place(c.Tree, path) }

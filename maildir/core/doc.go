@@ -1,7 +1,7 @@
 // Package core contains the state and helpers that every operation of the domain needs, both for one project's mail and
 // for all projects of a store. It implements no operations of its own.
 //
-//	core.go      Mail: one project's mail; which callers may act, and whether the project was removed
+//	core.go      Mail: one project's mail, which callers may act, and whether the project was removed
 //	store.go     Store: the state that all projects of a store share
 //	config.go    how to open a store
 //	agents.go    which agents exist, when they were last seen, and to which machine they belong

@@ -18,7 +18,7 @@ type identity struct {
 	key    string    // the path of the code base on this machine; empty if neither file contains one
 	made   time.Time // when the project was created; zero if project.json contains no time
 	shared bool      // the mail is shared with other machines
-	refuse error     // the reason why the server must not use the project, or nil: see projectformat.Refuse
+	refuse error     // why the server must not use the project (see projectformat.Refuse), or nil
 }
 
 // HumanKey returns the absolute path that identifies the project, or "" if there is none. The path comes from

@@ -14,7 +14,7 @@ import (
 
 // Marking specifies the marks to set on selected deliveries of one agent.
 type Marking struct {
-	Verb string // "read", "acknowledge" or "archive"; the last two also mark as read
+	Verb string // "read", "acknowledge" or "archive"; the last two also mark the deliveries as read
 	IDs  []string
 	Page bool // skip deliveries that were removed or cannot be marked, instead of failing
 }
@@ -36,8 +36,8 @@ func (c *Mail) PlanMarking(g *writer.Group, tx *writer.Tx, agent string, m Marki
 	return nil
 }
 
-// PlanMarks plans the marks that a delivery does not have yet; at is their time. It returns any error from FreeFor. If
-// the index contains a mark that no longer exists, it returns Group.Behind's error.
+// PlanMarks plans the marks that a delivery does not have yet. The marks get the time at. PlanMarks returns any error
+// from FreeFor. If the index contains a mark that no longer exists, it returns Group.Behind's error.
 func (c *Mail) PlanMarks(g *writer.Group, tx *writer.Tx, m Marking, d *index.Delivery, at time.Time) error {
 	type mark struct {
 		path  string

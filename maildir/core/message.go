@@ -58,8 +58,8 @@ func (c *Mail) sealed(m *format.Message) (plain, full []byte) {
 }
 
 // planCopies plans the canonical file of a message and the inbox copies of the agents in takers. If the sender is an
-// agent of this project, it also plans the outbox copy. It also sets the operation's data for the history. A bcc
-// recipient is named only in the sender's copy and in that recipient's own copy (Invariant I7).
+// agent of this project, planCopies also plans the outbox copy. In all cases, it sets the operation's data for the
+// history. A bcc recipient is named only in the sender's copy and in that recipient's own copy (Invariant I7).
 func (c *Mail) planCopies(tx *writer.Tx, m *format.Message, plain, full []byte, takers []string) {
 	sum := tree.SHA256(plain)
 	add := func(path string, data []byte) {
@@ -173,8 +173,8 @@ func (c *Mail) NeedRoom(ctx context.Context, coming func(folder string) int, nam
 	return nil
 }
 
-// Delivery returns the agent's copy of a message, after checking that it exists on disk. It returns ErrNotFound if
-// there is no such copy, and Group.Behind's error if the index is out of date.
+// Delivery returns the agent's copy of a message, after checking that the copy exists on disk. It returns ErrNotFound
+// if there is no such copy, and Group.Behind's error if the index is out of date.
 func (c *Mail) Delivery(g *writer.Group, agent, id string) (*index.Delivery, error) {
 	if err := c.NeedAgent(g.Ctx, refusal.Agent, agent); err != nil {
 		return nil, err

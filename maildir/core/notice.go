@@ -17,8 +17,8 @@ type Notice struct {
 	Subject  string
 	Body     string
 	Thread   string   // empty starts a new thread
-	Resolved []string // ids of Postmaster's earlier messages that this notice replaces; they are marked as read
-	Answers  string   // id of the message that the notice is about; empty if there is none
+	Resolved []string // ids of Postmaster's earlier messages that this notice replaces, which are then marked as read
+	Answers  string   // id of the message that the notice refers to; empty if there is none
 
 	Boundless bool // the notice does not count toward MostNotices
 }
@@ -54,8 +54,8 @@ func (c *noticeCount) giveBack(agent string) {
 	}
 }
 
-// Notify delivers a message from Postmaster, unless a message with the same key was delivered before. It returns the
-// writer's errors.
+// Notify delivers a message from Postmaster, unless a message with the same key was delivered before. It returns any
+// error from the writer.
 func (c *Mail) Notify(ctx context.Context, a Notice) error {
 	told, err := c.Store.Index.Keyed(ctx, c.Slug, format.Postmaster, a.About)
 	if err != nil || len(told) > 0 {

@@ -96,16 +96,16 @@ func (c *Mail) OwnerOf(agent string) (int, error) {
 const DefaultProject = "default"
 
 // PlanAgent plans a new agent with the given profile, which belongs to the OS user uid (see SetOwner). PlanAgent adds
-// the current time and this machine to the profile, and returns it.
+// the current time and this machine to the profile, and returns the profile.
 func (c *Mail) PlanAgent(g *writer.Group, tx *writer.Tx, p format.Profile, uid int) (format.Profile, error) {
 	p.Inception, p.Machine = g.Now.Truncate(time.Microsecond), c.Store.Machine()
 	tx.Create(format.ProfilePath(p.Name), format.FormatProfile(p))
 	return p, c.SetOwner(p.Name, uid)
 }
 
-// SetOwner sets the owner of a new agent to the OS user uid; NoOwner means the store's user. If an earlier agent of
-// that name had a different owner, SetOwner deletes that agent's hooks and trusted senders. SetOwner must be called
-// before the agent is created, so that no other user has access to it in the meantime.
+// SetOwner sets the owner of a new agent to the OS user uid. The uid NoOwner means the store's user. If an earlier
+// agent of that name had a different owner, SetOwner deletes that agent's hooks and trusted senders. SetOwner must be
+// called before the agent is created, so that no other user ever has access to the agent.
 func (c *Mail) SetOwner(name string, uid int) error {
 	key := c.Slug + "/" + name
 	owners, err := c.Store.Owners.LoadOwners()

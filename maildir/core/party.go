@@ -115,9 +115,9 @@ func (s *Store) Called(name string) (all []*Mail) {
 }
 
 // Addressed converts a party's name to the form that this project's files use: the bare name of an agent of this
-// project, name@slug for an agent of another project, or an email address. It returns any other name unchanged. If
-// the part after the @ is the name of several projects, Addressed returns ErrConflict; the error lists the possible
-// addresses. It does not check whether the agent exists.
+// project, name@slug for an agent of another project, or an email address. It returns any other name unchanged. If the
+// part after the @ is the name of several projects, Addressed returns an ErrConflict that lists the possible addresses.
+// It does not check whether the agent exists.
 func (c *Mail) Addressed(ctx context.Context, party string) (string, error) {
 	p := c.Store.PartyOf(party)
 	if p.Project == "" {
@@ -174,8 +174,7 @@ func (c *Mail) Namesakes(ctx context.Context, agent string) (all []*Mail, err er
 
 // OnlyNamesake finds an agent in another project, if this project has no agent of that name. If exactly one other
 // project has the agent, OnlyNamesake returns the agent's address there, with a note about it. It returns "" if no
-// other project has the agent. If several projects have the agent, it returns ErrNotFound; the error lists the
-// addresses.
+// other project has the agent. If several projects have the agent, it returns an ErrNotFound that lists the addresses.
 func (c *Mail) OnlyNamesake(ctx context.Context, field refusal.Field, agent string) (address string, note *refusal.Error, err error) {
 	found, err := c.Namesakes(ctx, agent)
 	switch {

@@ -42,7 +42,7 @@ const placesFresh = 5 * time.Second
 type places struct {
 	mu    sync.Mutex
 	all   repo.Folders
-	of    *folders.Map // the Map that all was computed from
+	of    *folders.Map // the Map from which all was computed
 	until time.Time
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // DeliveredAt returns the time when this server delivered a message, which is the same for all recipients. It returns
-// zero if the message was delivered by another server or by hand.
+// the zero Stamp if the message was delivered by another server or by hand.
 func (c *Mail) DeliveredAt(m *index.MessageRow) (at format.Stamp) {
 	if _, ok := c.Store.VerifiedHere(&m.Message); !ok || !c.IsNamed(m.Message.Project) {
 		return at
@@ -85,7 +85,7 @@ func (c *Mail) PutReceipts(m *index.MessageRow, holders Holders, forSender bool)
 	m.Receipts = []index.Receipt{}
 	here := holders[c.Slug][m.ID]
 	add := func(name, kind string) {
-		if !IsAgent(name) && m.Door == format.DoorGateway { // it is unknown whether other recipients of an incoming email received it
+		if !IsAgent(name) && m.Door == format.DoorGateway { // whether the other recipients of an incoming email received it is unknown
 			return
 		}
 		if !IsAgent(name) {

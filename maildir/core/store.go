@@ -109,15 +109,15 @@ func (s *Store) TimeLeft() time.Duration {
 	return time.Hour
 }
 
-// IsGone reports whether the project has no tree on this machine. It reports false if it cannot check this.
+// IsGone reports whether the project has no tree on this machine. It reports false if the check fails.
 func (s *Store) IsGone(slug string) bool {
 	_, err := os.Lstat(storedir.Repo(s.Root, slug))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // Problems returns the invalid files of the project with the given slug, or of all projects if slug is empty. The
-// parameter most limits their number. If the server refused to send a file, the problem has the reason that Postmaster
-// gave to the file's author.
+// parameter most limits the number of results. If the server refused to send a file, the problem has the reason that
+// Postmaster gave to the file's author.
 func (s *Store) Problems(ctx context.Context, slug string, most int) ([]format.Problem, error) {
 	all, err := s.Index.Problems(ctx, slug, most)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) RunsAs(uid int) bool {
 	return uid >= 0 && (s.User() == 0 || s.User() == uid)
 }
 
-// Caller is the OS user that makes the request, as the kernel reports it (peer credentials).
+// Caller is the OS user that makes the request, according to the kernel (peer credentials).
 type Caller struct {
 	UID  int
 	Root bool // root may do everything

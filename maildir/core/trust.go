@@ -40,8 +40,8 @@ func (s *Store) VerifiedHere(m *format.Message) (auth string, ok bool) {
 	return v.Auth, true
 }
 
-// Trust returns the trust level of a copy in an agent's inbox, based only on the copy's content. See docs/reference/email.md,
-// "Trust".
+// Trust returns the trust level of a copy in an agent's inbox, based only on the copy's content. See
+// docs/reference/email.md, "Trust".
 func (c *Mail) Trust(m *format.Message, agent string) string {
 	auth, sealed := c.Store.VerifiedHere(m)
 	switch {
@@ -59,7 +59,7 @@ func (c *Mail) Trust(m *format.Message, agent string) string {
 
 // Trust levels of a message in an inbox.
 const (
-	Trusted   = "true"  // sealed by this server for this inbox; the sender is authenticated here or trusted
+	Trusted   = "true"  // sealed by this server for this inbox, from a sender that is trusted or was authenticated here
 	Untrusted = "false" // written or changed by hand, pulled by Git, not sent to this inbox, or from another domain
 	Unproven  = "none"  // sealed by this server, but the sender's name is not proven
 )

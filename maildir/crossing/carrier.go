@@ -21,7 +21,7 @@ type Carrier struct {
 	mu    sync.Mutex
 	busy  map[string]chan struct{} // by message id: closed when the message is no longer being carried
 	doubt map[string]bool          // ids of messages whose last Change may still take effect
-	later map[string]bool          // ids of messages whose outcome is unknown until the next start: see failed
+	later map[string]bool          // ids of messages whose outcome is unknown until the next start (see failed)
 
 	keeping int             // number of Keep calls whose done function has not been called yet
 	kept    map[string]bool // paths of finished items that are removed when Keep ends
@@ -58,8 +58,8 @@ func (c *Carrier) Waits(from *core.Mail, m *format.Message) []string {
 	return slices.DeleteFunc(c.Targets(m), func(to string) bool { return !c.IsWaiting(from.Slug, m.ID, to) })
 }
 
-// hold waits until no other goroutine is carrying a message, and then reserves the message for the caller. The caller
-// must call release afterwards. If ctx is canceled first, hold returns ctx's error.
+// hold waits until no other goroutine is carrying the message with the given id, and then reserves the message for the
+// caller. The caller must call release afterwards. If ctx is canceled first, hold returns ctx's error.
 func (c *Carrier) hold(ctx context.Context, id string) (release func(), err error) {
 	for {
 		c.mu.Lock()

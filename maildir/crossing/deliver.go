@@ -104,7 +104,7 @@ func takersOf(ctx context.Context, to *core.Mail, m *format.Message) (takers, go
 }
 
 // withdraw removes a message from the tree of another project because the sender's tree no longer has the message.
-// Postmaster notifies the agents of that project that have read it. These agents do not see each other's names
+// Postmaster notifies the agents of that project that have read the message. These agents do not see each other's names
 // (Invariant I7). withdraw does nothing if the project does not have the message, or if this server did not deliver the
 // message there.
 func (c *Carrier) withdraw(ctx context.Context, to *core.Mail, i *Item) error {
@@ -163,11 +163,11 @@ func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.Mes
 	return err
 }
 
-// withdrawn begins the subject of a notice about a withdrawn message.
+// withdrawn is the beginning of the subject of a notice about a withdrawn message.
 const withdrawn = "Withdrawn: "
 
-// planRestored plans Postmaster's notice about a message that is delivered again after it was withdrawn. It goes to the
-// agents that were notified about the withdrawal, if any.
+// planRestored plans Postmaster's notice about a message that is delivered again after it was withdrawn. The notice
+// goes to the agents that were notified about the withdrawal, if any.
 func (c *Carrier) planRestored(g *writer.Group, tx *writer.Tx, to *core.Mail, m *format.Message) error {
 	thread, err := c.store.Index.Thread(g.Ctx, index.ThreadQuery{Project: to.Slug, Thread: cmp.Or(m.ThreadID, m.ID)})
 	if err != nil {

@@ -5,10 +5,10 @@
 // an Item, and `git clean` cannot remove one. The file is signed with the store's key (package signed).
 //
 // An Item does not specify an action. It only records that another project may not agree with the sender's tree about a
-// message yet. The sender's tree decides: the other project must have copies of the message if and only if the sender's
-// tree has the message. An Item is durable before the operation that changes the sender's tree, and is removed after
-// both trees agree. Therefore, even if the server is killed at any point, the next server finds every message that
-// still has to be carried:
+// message yet. The sender's tree is authoritative. The other project must have copies of the message if and only if the
+// sender's tree has the message. An Item is durable before the operation that changes the sender's tree, and is removed
+// after both trees agree. Therefore, even if the server is killed at any point, the next server finds every message
+// that still has to be carried:
 //
 //   - If the operation was not durable yet, the tree does not have the message, and the Item is removed.
 //   - Otherwise, the tree has the message, and the copies are written unless the other project already has them.

@@ -27,7 +27,7 @@ type Item struct {
 	File    string    `json:"file"`          // the canonical file as the other project stores it, without a seal
 }
 
-// label identifies this package's signed files: see package signed.
+// label identifies this package's signed files. See package signed.
 const label = "mailtree crossing"
 
 // FolderName is the name of the folder with a project's items, next to the project's tree.
@@ -49,7 +49,7 @@ func name(id, to string) string { return id + "-" + to + ".json" }
 
 func (f *folder) fileOf(id, to string) string { return filepath.Join(f.dir, name(id, to)) }
 
-// saveItem durably writes an item. It replaces an item for the same message and project.
+// saveItem durably writes an item. It replaces an existing item for the same message and project.
 func (f *folder) saveItem(i *Item) error {
 	data, err := signed.Encode(f.key, label, i)
 	if err != nil {
@@ -144,7 +144,7 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 		for _, file := range names {
 			_, to, _ := strings.Cut(strings.TrimSuffix(file, ".json"), "-") // a server's ids contain no dash
 			fi, ferr := os.Lstat(filepath.Join(f.dir, file))
-			if ferr != nil { // the message was delivered in the meantime
+			if ferr != nil { // the message has been delivered since the files were listed
 				continue
 			}
 			w := by[to]
@@ -163,8 +163,8 @@ func WaitingIn(root string, slugs []string) (all []Waiting, err error) {
 	return all, err
 }
 
-// Items returns the items of a project in the store at root. The caller does not need to be the store's server. key
-// is the store's key.
+// Items returns the items of a project in the store at root. Programs other than the store's server may call Items,
+// too. The argument key is the store's key.
 func Items(root, slug string, key []byte) (all []Item, err error) {
 	f := folderOf(root, slug, key)
 	names, err := f.listItems()

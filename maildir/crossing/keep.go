@@ -7,8 +7,8 @@ import (
 )
 
 // Keep preserves the items of messages that are carried from now on, until done is called. A backup needs these items
-// because it copies one project after another. It may copy the recipients' project before a message arrives there,
-// and the sender's project afterwards. The restored store finds the item and carries the message again.
+// because it copies one project after another. The backup may copy the recipients' project before a message arrives
+// there, and the sender's project afterwards. The restored store finds the item and carries the message again.
 func (c *Carrier) Keep() (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

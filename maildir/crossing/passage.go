@@ -67,7 +67,7 @@ func (p *Passage) Plan(m *format.Message) error {
 func (p *Passage) Finish(ctx context.Context, err error) (queued []string) {
 	p.left.Store(true)
 	if !p.mu.TryLock() { // a plan is still running after the sender stopped waiting
-		p.c.Poke() // Plan also pokes the carrier, but only if it has not yet looked at p.left
+		p.c.Poke() // Plan does not poke the carrier if it has already read p.left as false
 		return nil
 	}
 	id, to := p.id, p.to

@@ -2,8 +2,8 @@ package crossing
 
 import "testing"
 
-// TestFinishWhilePlanning checks that Finish pokes the carrier if Plan is still running. Plan may already have read that
-// nobody had left, and then does not poke it.
+// TestFinishWhilePlanning checks that Finish pokes the carrier if Plan is still running. If Plan has already read
+// p.left as false, Plan does not poke the carrier itself.
 func TestFinishWhilePlanning(t *testing.T) {
 	c := &Carrier{bell: make(chan struct{}, 1)}
 	p := &Passage{c: c}

@@ -17,7 +17,7 @@ const (
 )
 
 // Tidy removes the temporary files that a crash left behind while items were being written. Call Tidy before the first
-// message is sent, because it cannot distinguish these files from items that are being written. It logs errors.
+// message is sent, because Tidy cannot distinguish these files from items that are being written. Tidy logs errors.
 func (c *Carrier) Tidy() {
 	for _, from := range c.store.Projects.Mails() {
 		if err := c.itemsOf(from.Slug).tidy(); err != nil {

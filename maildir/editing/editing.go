@@ -37,7 +37,7 @@ type Edit struct {
 type Meeting struct {
 	Other string
 	Edit                // the other agent's edit
-	Ago   time.Duration // how long ago that edit was when Meetings returned it
+	Ago   time.Duration // age of that edit when Meetings returned the Meeting
 }
 
 // Editor is an agent and its newest edit of a file.
@@ -153,7 +153,7 @@ func (e *Edits) Meetings(agent string) []Meeting {
 	return all
 }
 
-// Last returns the agent's newest edit. ok is false if no edit is known.
+// Last returns the agent's newest edit. ok is false if no edit is recorded.
 func (e *Edits) Last(agent string) (edit Edit, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -68,7 +68,7 @@ func TestMeetings(t *testing.T) {
 	}
 }
 
-// TestBounded checks that an Edits remembers at most maxFiles files and maxMeetings Meetings of an agent.
+// TestBounded checks that an Edits remembers at most maxFiles files, and at most maxMeetings Meetings for each agent.
 func TestBounded(t *testing.T) {
 	now := time.Now()
 	e := New(func() time.Time { return now }, func() {})

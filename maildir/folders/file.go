@@ -36,14 +36,14 @@ type Line struct {
 type Map struct {
 	Lines        []Line
 	Repositories []Repository
-	Kept         []string // comments and unreadable lines: they are preserved but have no effect
+	Kept         []string // comments and unreadable lines, which are preserved but have no effect
 }
 
 // FileName is the name of the map's file in the store.
 const FileName = "folders"
 
 // maxFile is the maximum size of the file in bytes. maxNoted is the maximum number of lines of each kind that the
-// program writes by itself.
+// program writes on its own.
 const (
 	maxFile  = 4 << 20
 	maxNoted = 500

@@ -24,7 +24,7 @@ type Project struct{ Slug, Folder string }
 // Found contains the projects that are related to a folder that does not identify a project yet. A field is zero if
 // there is no such project.
 type Found struct {
-	Clone Line      // the folder's repository is another clone of this project's repository
+	Clone Line      // line for a project whose repository is another clone of the folder's repository
 	Forks []Project // projects whose repositories have the same first commit but a different remote
 	Moved []Project // projects whose folders no longer exist and whose repositories had the same first commit
 }
@@ -91,7 +91,7 @@ func (f *Finder) Note(ctx context.Context, p Project) error {
 	return f.write(s.read, Line{})
 }
 
-// write adds the repositories in read to the file, and also l, unless it is zero.
+// write adds the repositories in read to the file. It also adds l, unless l is zero.
 func (f *Finder) write(read []Repository, l Line) error {
 	err := f.File.Change(func(m *Map) (*Map, error) {
 		for _, r := range read {
@@ -108,8 +108,8 @@ func (f *Finder) write(read []Repository, l Line) error {
 	return nil
 }
 
-// cloneLine returns the line that maps a folder in the clone at top to project p: the folder that corresponds to p's
-// folder in the clone at other. The line is zero if that folder does not contain path.
+// cloneLine returns the line that maps a folder in the clone at top to project p. This folder corresponds to p's folder
+// in the clone at other. If the folder does not contain path, the line is zero.
 func cloneLine(path, top, other string, p Project) Line {
 	folder := filepath.Join(top, strings.TrimPrefix(p.Folder, other))
 	if path != folder && !strings.HasPrefix(path, folder+"/") {
@@ -160,8 +160,9 @@ func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gon
 	return r, false, err
 }
 
-// identify returns the repository of the working tree with the given top. Its first commits are read once; they are
-// empty if they cannot be read. identify returns an error only for a machine fault.
+// identify returns the repository of the working tree with the given top. It runs Git only if the first commits of a
+// repository with the same top and remote are not recorded yet. If Git cannot read the first commits, the result
+// contains none. identify returns an error only for a machine fault.
 func (s *search) identify(ctx context.Context, top string) (r Repository, err error) {
 	r.Folder = top
 	if r.Remote, err = remoteOf(top); err != nil {
@@ -185,7 +186,7 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 	return r, nil
 }
 
-// IsStill reports whether the line of a clone still applies. It applies if the folder no longer exists, or if its
+// IsStill reports whether the line of a clone still applies. The line applies if the folder no longer exists, or if its
 // repository still has the same remote or has a remote on this machine. Otherwise, another repository has replaced the
 // clone. IsStill reads files, and does not run Git. It returns an error only for a machine fault.
 func (m *Map) IsStill(l Line) (bool, error) {
@@ -197,7 +198,7 @@ func (m *Map) IsStill(l Line) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// the remote is a local path, and the repository there may have changed
+	// The remote is a local path, and the repository there may have changed.
 	if _, local := Remote(address, then.Folder); local && address != "" {
 		return true, nil
 	}

@@ -155,7 +155,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSlow checks that Find finds no clones of a repository that cannot be read in time, and does not remember this
+// TestSlow checks that Find finds no clones of a repository that cannot be read in time, and does not record this
 // result.
 func TestSlow(t *testing.T) {
 	t.Parallel()

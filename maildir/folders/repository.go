@@ -15,7 +15,7 @@ import (
 // the same remote.
 type Repository struct {
 	First  []string // first commits, in hex; empty if the repository has none or they could not be read
-	Remote string   // the remote, as returned by remoteOf: Folder if there is none; empty if unknown
+	Remote string   // the remote in the form that remoteOf returns; Folder if there is no remote, empty if unknown
 	Folder string   // top of the working tree
 }
 
@@ -57,7 +57,7 @@ func (r Repository) SharesFirst(other Repository) bool {
 	return slices.ContainsFunc(r.First, func(c string) bool { return slices.Contains(other.First, c) })
 }
 
-// isMoved reports whether r is the same repository as other before it was moved. The folder of r no longer exists.
+// isMoved reports whether other is the same repository as r at a new location. The folder of r no longer exists.
 func (r Repository) isMoved(other Repository) bool {
 	none := r.Remote == r.Folder && other.Remote == other.Folder
 	return r.SharesFirst(other) && (none || r.Remote == other.Remote)
@@ -108,7 +108,7 @@ func (m *Map) WithRepository(r Repository) *Map {
 // scpLike matches an address such as git@example.org:me/webshop.git. A colon after a slash is part of a local path.
 var scpLike = lazy.Regexp(`^(?:[^/@:]+@)?([^/:]+):(.*)$`)
 
-// ports are the default ports of the schemes that Git uses.
+// ports contains the default ports of the URL schemes that Git uses.
 var ports = map[string]string{"ssh": "22", "git+ssh": "22", "ssh+git": "22", "http": "80", "https": "443", "git": "9418"}
 
 // Remote normalizes a remote's address, for example to "example.org/me/webshop". It removes the user, scheme, default

@@ -1,6 +1,6 @@
-// Package foreign reads headers that users and other programs write above text: YAML between --- lines, as in note
-// editors, and TOML between +++ lines, as in other mail systems and site generators. It is independent of mail: package
-// format defines what the keys mean.
+// Package foreign reads headers that users and other programs write above text: YAML between --- lines, as in
+// note-taking programs, and TOML between +++ lines, as in other mail systems and site generators. It does not depend on
+// mail. Package format defines what the keys mean.
 package foreign
 
 import (
@@ -83,8 +83,8 @@ func Parse(data []byte, fence string, limits Limits) (*File, error) {
 
 const unclosed = "the header has no closing line "
 
-// Missing reports whether err means that Parse refused a file because it has no header between fence lines, or because
-// that header is not YAML.
+// Missing reports whether err means that Parse rejected a file because the file has no header between fence lines, or
+// because that header is not YAML.
 func Missing(err error) bool {
 	var f *tree.FormatError
 	return errors.As(err, &f) && (f.Reason == notYAML || strings.HasPrefix(f.Reason, unclosed))

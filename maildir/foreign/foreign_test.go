@@ -72,7 +72,7 @@ func bomb(n int) string {
 	return b.String()
 }
 
-// TestRefuses checks that a header is refused if it is invalid, exceeds the limits, or uses YAML's anchors, aliases or
+// TestRefuses checks that a header is rejected if it is invalid, exceeds the limits, or uses YAML's anchors, aliases or
 // tags. It also checks that the error contains a line number and does not quote the header.
 func TestRefuses(t *testing.T) {
 	t.Parallel()
@@ -156,7 +156,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzParse checks that any file is either read within the limits or refused with the number of a line that exists.
+// FuzzParse checks that any file is either read within the limits or rejected with the number of an existing line.
 func FuzzParse(f *testing.F) {
 	f.Add("---\na: [b, {c: d}]\n---\ntext\n")
 	f.Add("+++\na = [1, {b.c = 'd'}]\n[x.y]\nz = 2025-01-15\n+++\ntext\n")

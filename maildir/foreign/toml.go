@@ -44,7 +44,7 @@ func readTOML(header []byte, depth int) ([]Key, error) {
 	return keys, nil
 }
 
-// tomlValue converts a value from package toml to the type that a Key's value has.
+// tomlValue converts a value from package toml to one of the types that Key.Value may have.
 func tomlValue(v any) any {
 	switch v := v.(type) {
 	case time.Time:

@@ -14,7 +14,7 @@ import (
 const notYAML = "the header is not valid YAML: on each line, write a key, a colon and text, and put text with " +
 	"special characters in quotation marks"
 
-// readYAML reads a mapping. It refuses anchors, aliases and tags, because they allow a few bytes to represent a huge
+// readYAML reads a mapping. It rejects anchors, aliases and tags, because they allow a few bytes to represent a huge
 // value, or a value that is not text. If a key appears twice, readYAML returns both.
 func readYAML(header []byte, depth int) ([]Key, error) {
 	var doc, rest yaml.Node

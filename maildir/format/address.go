@@ -41,9 +41,9 @@ func ParseAddress(s string) (Address, error) {
 	return a, nil
 }
 
-// MayBeInProject reports whether the address could belong to an agent of another project: it consists of an agent's
-// name and a slug without a dot. The store's configuration determines whether the domain is a slug or an email
-// domain.
+// MayBeInProject reports whether the address could belong to an agent of another project. This is the case if it
+// consists of an agent's name and a slug without a dot. The store's configuration determines whether the domain is a
+// slug or an email domain.
 func (a Address) MayBeInProject() bool {
 	return ValidName(a.Local) && ValidSlug(a.Domain) && !strings.Contains(a.Domain, ".")
 }

@@ -12,8 +12,8 @@ func Amendable(m *Message) []byte {
 	return message(m.header(func(f *field, _ bool) bool { return f.is(mutable) }), m.Body)
 }
 
-// Amend applies the edited text to m. The text must have the form that Amendable returns. Keys that are missing from it
-// are not changed. The error is a *tree.FormatError.
+// Amend applies the edited text to m. The text must have the form that Amendable returns. Amend does not change keys
+// that are missing from the text. The error is a *tree.FormatError.
 func Amend(m *Message, text []byte) error {
 	o, body, err := parseHeader(text)
 	if err != nil {

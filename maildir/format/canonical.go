@@ -14,7 +14,7 @@ import (
 // Canonical rewrites a message file in the server's form: the header's keys in their fixed order, one per line, times
 // in UTC, and exactly one line ending after the body. It removes a byte order mark and CRLF line endings, which would
 // make the file invalid. Unknown keys are moved to the end. Canonical returns three kinds of files unchanged: sealed
-// files, because the seal covers their bytes; files whose attachments have unknown keys; and mail from other systems.
+// files (because the seal covers their bytes), files whose attachments have unknown keys, and mail from other systems.
 // The error is a *tree.FormatError. See docs/reference/tree.md, "A message".
 func Canonical(id string, data []byte) ([]byte, error) {
 	if IsForeign(data) {
@@ -71,9 +71,8 @@ func (o *object) unknown() lines {
 	return more
 }
 
-// extra returns the unknown members of a draft's header, for Message.Extra. It refuses a key that looks like a typo:
-// a recipient listed under such a key would not get the message, and all other recipients would see the recipient's
-// name.
+// extra returns the unknown members of a draft's header, for Message.Extra. It rejects a key that looks like a typo. A
+// recipient listed under such a key would not get the message, and all other recipients would see the recipient's name.
 func (o *object) extra() (string, *tree.FormatError) {
 	var more lines
 	for _, m := range o.keys {
@@ -127,7 +126,7 @@ func (l lines) object() []byte {
 	return slices.Concat([]byte("{"), bytes.TrimPrefix(l, []byte(",")), []byte("\n}"))
 }
 
-// Rest returns m's header as a JSON object, without the keys listed in but and without empty values.
+// Rest returns m's header as a JSON object. It omits empty values, and the keys that the argument but lists.
 func (m *Message) Rest(but []string) string {
 	return string(m.header(func(f *field, empty bool) bool { return !empty && !slices.Contains(but, f.key) }))
 }

@@ -13,7 +13,7 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// The header of a file in an outbox may be YAML or TOML. Mail from other systems has TOML headers; the server reads
+// The header of a file in an outbox may be YAML or TOML. Mail from other systems has TOML headers. The server reads
 // such mail in place and never rewrites it. See docs/reference/tree.md, "Mail from other systems".
 
 // foreignLimits contains the limits for YAML and TOML headers, which are the same as for a JSON header.
@@ -87,9 +87,9 @@ func draftValue(key string, v any) (value []byte, why string) {
 	return compact(&list), ""
 }
 
-// parseForeignMail parses a message from another system. The message's id is its file name. It reads the sender, the
-// recipients, the time and the content, but ignores keys that describe the message's trust or state. The error is a
-// *tree.FormatError.
+// parseForeignMail parses a message from another system. The message's id is its file name. parseForeignMail reads the
+// sender, the recipients, the time and the content, but ignores keys that describe the message's trust or state. The
+// error is a *tree.FormatError.
 func parseForeignMail(id string, data []byte) (*Message, error) {
 	f, err := foreign.Parse(data, foreign.TOML, foreignLimits)
 	if err != nil {
@@ -129,7 +129,7 @@ func parseForeignMail(id string, data []byte) (*Message, error) {
 // foreignHeader is a message from another system whose header is being read.
 type foreignHeader struct {
 	Message
-	made string // the message's time: the value of created or, if that is missing, of date
+	made string // the message's time, which is the value of created or, if created is missing, of date
 }
 
 // read sets the message field that corresponds to a header key.

@@ -16,9 +16,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// object is a strictly decoded JSON object from a file in the tree: key names must match exactly, no key may occur
-// twice, the depth is limited, and the values of known keys must have the right type. The field err contains the
-// first fault. Unknown keys are kept unchanged.
+// object is a JSON object from a file in the tree. Such an object is decoded strictly. Key names must match exactly, no
+// key may occur twice, the depth is limited, and the values of known keys must have the right type. The field err
+// contains the first fault. Unknown keys are kept unchanged.
 type object struct {
 	raw  []byte
 	keys []member

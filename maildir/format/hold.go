@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Hold is the content of agents/<Name>/hold, which asks the agent not to change any files. See docs/reference/tree.md, "A
-// hold".
+// Hold is the content of agents/<Name>/hold, which asks the agent not to change any files. See docs/reference/tree.md,
+// "A hold".
 type Hold struct {
 	By     string    `json:"by"`     // the agent that placed the hold, usually a user's agent
 	Reason string    `json:"reason"` // empty if no reason was given

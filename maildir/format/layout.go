@@ -1,11 +1,12 @@
 // Package format defines the paths and the file formats of a mail tree. It does not read or write files.
 //
-//   - Locate identifies the file at a path; CanonicalPath, InboxPath and similar functions return paths.
+//   - Locate identifies the file at a path. CanonicalPath, InboxPath and similar functions return paths.
 //   - ParseMessage, ParseProfile, ParseClaim, ParseProject, ParseMark and ParseStatus parse a file's bytes. A
 //     *tree.FormatError reports the invalid line. FormatMessage and similar functions write the form that the parsers
 //     read.
 //   - Seal signs a message file, and SealHolds checks the seal.
-//   - ParseAddress parses a message's sender and recipients: agents, and email addresses at other domains.
+//   - ParseAddress parses the sender or a recipient of a message, which is an agent or an email address at another
+//     domain.
 //   - CheckName and ValidID check names and ids.
 //
 // docs/reference/tree.md describes the same format for users.
@@ -23,7 +24,8 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Kind is the kind of a file in the tree. It depends only on the path. See docs/reference/tree.md, "The tree of a project".
+// Kind is the kind of a file in the tree. It depends only on the path. See docs/reference/tree.md, "The tree of a
+// project".
 type Kind uint8
 
 // The kinds of files. KindIgnored files, such as hidden files, editor swap files, .git and .mailtree, are not part of
@@ -71,8 +73,8 @@ func (k Kind) Mark() bool {
 type Place struct {
 	Kind  Kind
 	Agent string // the agent whose folder contains the file; empty for other files
-	ID    string // message id for messages, copies and marks: the file name's stem; empty for other files
-	Bad   string // why the path is invalid (stem is not an id, folder is not an agent's name); empty if it is valid
+	ID    string // message id of a message, copy or mark, which is the file name's stem; empty for other files
+	Bad   string // why the path is invalid (the stem is not an id, or the folder is not an agent's name); empty if the path is valid
 }
 
 // ValidID reports whether id is a valid message id: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. See docs/reference/tree.md, "A
@@ -166,8 +168,9 @@ func IsSentCopy(p string) bool { return sentCopy().MatchString(p) }
 
 const editBeside = ".edit-"
 
-// EditBeside returns the path for a second version of the message at path p; hash is the hash of that version's
-// content. Because the id in the file differs from the file name, the index reports the file as a problem.
+// EditBeside returns the path for a second version of the message at path p. The argument hash is the hash of the
+// second version's content. Because the id in the file differs from the file name, the index reports the file as a
+// problem.
 func EditBeside(p, hash string) string {
 	return strings.TrimSuffix(p, ".md") + editBeside + hash[:12] + ".md"
 }
@@ -224,16 +227,16 @@ const (
 	releasedExt    = ".released"
 	GitIgnore      = ".gitignore"
 	GitAttributes  = ".gitattributes"
-	RunDir         = ".mailtree" // untracked run-time state, see maildir/doc.go; the watcher and the history skip it
+	RunDir         = ".mailtree" // untracked run-time state (see maildir/doc.go), which the watcher and the history skip
 )
 
 // Names in RunDir.
 const (
 	JournalFile = RunDir + "/journal"
 	SeenDir     = RunDir + "/seen"     // one file per agent; its mtime is the time when the agent was last active
-	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat): its agent and announced messages
+	SessionsDir = RunDir + "/sessions" // one file per seat (maildir/seat) with the seat's agent and announced messages
 	NotifiedDir = RunDir + "/notified" // written by earlier versions: one file per agent in a tmux window
-	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain, see package outgoing
+	QueueDir    = RunDir + "/queue"    // one file per message and recipient at another domain (package outgoing)
 	StoppedDir  = RunDir + "/stopped"  // one file per agent, action and claim that blocked it (package claim)
 
 	DismissedDir = RunDir + "/dismissed" // one file per agent (package dismissed)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestLease checks that parsing a formatted lease returns the same lease, that an invalid lease is refused, and that
-// a lease that is too long is cut to the maximum duration.
+// TestLease checks that parsing a formatted lease returns the same lease, that an invalid lease is rejected, and that a
+// lease that is too long is cut to the maximum duration.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	l := Lease{

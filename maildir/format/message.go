@@ -59,7 +59,7 @@ type Message struct {
 	InReplyTo   string
 	References  []string  // the ids before InReplyTo, oldest first, if the sender listed any
 	MessageID   string    // Message-ID of an external message, without < and >; empty if none
-	Automatic   bool      // an external message from a program or a mailing list, which no program may answer
+	Automatic   bool      // an external message from a program or a mailing list, to which no program may reply
 	Date        time.Time // Date header of an external message; zero if it has none
 	ReplyTo     []string  // reply addresses of an external message, in the form of To
 	Problems    []string  // faults in an external message, as sentences without the final period
@@ -67,7 +67,7 @@ type Message struct {
 	HTML        string // path of the HTML attachment that Body was converted from; empty if none
 	Key         string // the sender's idempotency key; empty if none
 	Origin
-	Seal      string // see seal.go; empty in a file written by hand
+	Seal      string // the seal (see seal.go); empty in a file written by hand
 	Digest    []byte // SHA-256 of the file without its seal; the seal signs this digest
 	MediaType string // the body's type: empty for Markdown, otherwise PlainText
 	Body      string
@@ -109,7 +109,8 @@ const (
 	apart                    // written separately from the other keys
 )
 
-// fields lists all keys of a message, in the order in which they appear in a file. See docs/reference/tree.md, "A message".
+// fields lists all keys of a message, in the order in which they appear in a file. See docs/reference/tree.md, "A
+// message".
 var fields = []field{
 	{"id", func(m *Message) any { return &m.ID }, always | given},
 	{"thread_id", func(m *Message) any { return &m.ThreadID }, given},
@@ -183,9 +184,9 @@ const (
 	fenceClose = "---"
 )
 
-// ParseMessage parses the message file with the given id as its name. The error is a *tree.FormatError; such a file
-// is reported as a problem. ParseMessage never guesses what an invalid file means. It checks every limit except the
-// file's size. See docs/reference/tree.md, "A message" and "Mail from other systems".
+// ParseMessage parses the message file with the given id as its name. The error is a *tree.FormatError. A file that
+// causes such an error is reported as a problem. ParseMessage never guesses what an invalid file means. It checks every
+// limit except the file's size. See docs/reference/tree.md, "A message" and "Mail from other systems".
 func ParseMessage(id string, data []byte) (*Message, error) {
 	if IsForeign(data) {
 		return parseForeignMail(id, data)
@@ -374,7 +375,7 @@ func splitAt(header, rest []byte) ([]byte, string, error) {
 }
 
 // FormatMessage returns m as a file without a seal: the header's keys in a fixed order, one per line, then a blank
-// line, and the body followed by one line ending. ParseMessage parses the result to the same message.
+// line, and the body followed by one line ending. ParseMessage converts the result back into the same message.
 func FormatMessage(m *Message) []byte {
 	header := m.header(func(f *field, empty bool) bool { return !f.is(apart) && (f.is(always) || !empty) })
 	if m.Extra != "" {
@@ -391,7 +392,7 @@ func message(header []byte, body string) []byte {
 // timeLayout is RFC 3339 in UTC with microseconds. See docs/reference/tree.md, "A message".
 const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// FormatTime returns t in the format that every file and answer uses.
+// FormatTime returns t in the format that every file and response uses.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
 // ParseTime parses an RFC 3339 time with any offset and precision. It returns the time in UTC, truncated to

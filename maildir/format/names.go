@@ -40,10 +40,10 @@ func NameOfWindow(window string) string {
 	return name
 }
 
-// Postmaster is the sender of the server's own messages to agents. These messages report saved files that did not
-// have the intended effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and
-// no agent can register that name. Postmaster reports each issue only once: the message's idempotency key identifies
-// the issue.
+// Postmaster is the sender of the server's own messages to agents. These messages report saved files that did not have
+// the intended effect, undelivered mail, and invalid claims. Postmaster is not an agent and has no folder, and no agent
+// can register that name. Postmaster reports each issue only once, because the message's idempotency key identifies the
+// issue.
 const Postmaster = "Postmaster"
 
 // ServerName reports whether a name is reserved for the server, ignoring case. The server sends mail to agents as

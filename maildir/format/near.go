@@ -41,9 +41,9 @@ func Near(name string, all []string) []string {
 	return out
 }
 
-// Misspelt returns the element of all that name is a misspelling of. A misspelling may differ in case, and in one
-// letter or, if name has more than six letters, two letters. Misspelt returns "" if there is no such element, or if
-// name is itself in all.
+// Misspelt finds the correct spelling of name in all. A misspelling may differ in case, and in one letter or, if name
+// has more than six letters, two letters. Misspelt returns "" if all does not contain a correct spelling, or if name is
+// itself in all.
 func Misspelt(name string, all []string) string {
 	if slices.Contains(all, name) {
 		return ""
@@ -58,7 +58,7 @@ func Misspelt(name string, all []string) string {
 	return best
 }
 
-// holds reports whether a begins with b, or contains b if b is longer than three bytes.
+// holds reports whether a begins with b or, if b is longer than three bytes, contains b.
 func holds(a, b string) bool {
 	return b != "" && (strings.HasPrefix(a, b) || len(b) > 3 && strings.Contains(a, b))
 }

@@ -87,7 +87,7 @@ type plainHeader struct {
 	fenced bool // the header is between --- lines
 	lines  []plainLine
 	keys   []string
-	list   *[]string // the value that the next lines may add items to; nil if the last key's value is complete
+	list   *[]string // the value to which the next lines may add items; nil if the last key's value is complete
 }
 
 // plainLine is a key and a pointer to its value, as in field.of. The key is "" if the line has none.

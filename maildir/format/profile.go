@@ -22,8 +22,8 @@ type Profile struct {
 // MaxSmall is the maximum size, in bytes, of a small file in the tree: a profile, claim, mark or status file.
 const MaxSmall = 64 << 10
 
-// ParseProfile parses the profile of the agent with the given name. The name of the agent's folder is the agent's
-// name; the name in the file is ignored. The error is a *tree.FormatError.
+// ParseProfile parses the profile of the agent with the given name. The name of the agent's folder is the agent's name.
+// ParseProfile ignores the name in the file. The error is a *tree.FormatError.
 func ParseProfile(name string, data []byte) (Profile, error) {
 	o, err := parseSmall(data)
 	if err != nil {

@@ -20,7 +20,8 @@ func ValidSlug(slug string) bool {
 var slugPattern = lazy.Regexp(`^[a-z0-9][a-z0-9._-]{0,127}$`)
 
 // Slug returns the folder name of the project with the given absolute path. The name consists of the path's base name
-// in safe lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/reference/tree.md, "The store".
+// in safe lower-case characters, and the first 8 hex digits of the path's SHA-256. See docs/reference/tree.md, "The
+// store".
 func Slug(human string) string {
 	base := strings.Map(func(r rune) rune {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// TestSchema checks that docs/reference/message.schema.json describes exactly the known keys. It must accept the headers that
-// FormatMessage writes, and refuse a few mistakes that ParseMessage also refuses.
+// TestSchema checks that docs/reference/message.schema.json describes exactly the known keys. It must accept the
+// headers that FormatMessage writes, and reject a few mistakes that ParseMessage also rejects.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/reference/message.schema.json")

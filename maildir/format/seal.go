@@ -48,8 +48,8 @@ func makeSeal(key ed25519.PrivateKey, digest []byte) string {
 	return KeyID(key.Public().(ed25519.PublicKey)) + ":" + base64.RawURLEncoding.EncodeToString(signature)
 }
 
-// SealHolds reports whether the seal is valid: whether it is a signature of the digest made with the private key that
-// belongs to public.
+// SealHolds reports whether the seal is valid. A valid seal is a signature of the digest, made with the private key
+// that matches public.
 func SealHolds(public ed25519.PublicKey, seal string, digest []byte) bool {
 	id, signature, _ := strings.Cut(seal, ":")
 	sig, err := base64.RawURLEncoding.Strict().DecodeString(signature)

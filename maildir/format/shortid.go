@@ -20,8 +20,8 @@ var shortID = lazy.Regexp(`^(\d{8}_)?[0-9a-f]{8}$`)
 func IsShortID(text string) bool { return shortID().MatchString(text) }
 
 // ShortID returns an id in the form that a user types. For a recent message, the result is the eight digits after the
-// date; for an older message, it is the date and those digits. If a server did not create the id, ShortID returns the
-// whole id. maildir.Project.FullID expands the result again.
+// date. For an older message, the result is the date and these digits. If a server did not create the id, ShortID
+// returns the whole id. maildir.Project.FullID expands the result again.
 func ShortID(id string, now time.Time) string {
 	part := madeID().FindStringSubmatch(id)
 	if part == nil {

@@ -18,8 +18,8 @@ var (
 )
 
 // ParseSpan parses a duration such as "90m", "3d" or "1d12h": numbers with the units w, d, h, m, s and ms, in this
-// order. The result ok is false for any other text. If the duration is too long for d, d is the longest possible
-// duration.
+// order. The result ok is false for any other text. If the duration is too long for a time.Duration, d is the longest
+// possible duration.
 func ParseSpan(text string) (d time.Duration, ok bool) {
 	if text == "" || !spanPattern().MatchString(text) {
 		return 0, false

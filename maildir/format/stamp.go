@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Stamp is a time in an answer. It is written in the format of FormatTime, or as "" if it is zero.
+// Stamp is a time in a response. It is written in the format of FormatTime, or as "" if it is zero.
 type Stamp struct{ time.Time }
 
 // At converts t to a Stamp.
 func At(t time.Time) Stamp { return Stamp{t} }
 
-// String returns the time in the form that answers use.
+// String returns the time in the form that responses use.
 func (s Stamp) String() string {
 	if s.IsZero() {
 		return ""

@@ -20,7 +20,7 @@ const daily = "daily"
 
 // Unsent is a message that a user or agent has saved in an outbox and that has not been sent yet. If the file specifies
 // no sender, From is "", and the folder determines the sender. Only Body and the fields that a sender may set are
-// filled in; the server sets the other fields when it sends the message. See docs/reference/tree.md, "Sending by
+// filled in. The server sets the other fields when it sends the message. See docs/reference/tree.md, "Sending by
 // saving".
 type Unsent struct {
 	Message

@@ -145,8 +145,8 @@ func TestUnsentRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseUnsent checks that any file is either parsed or refused with the number of a line that exists. A plain
-// header must give the same result as a JSON header with the same values.
+// FuzzParseUnsent checks that any file is either parsed or rejected with the number of an existing line. A plain header
+// must give the same result as a JSON header with the same values.
 func FuzzParseUnsent(f *testing.F) {
 	for _, s := range []string{
 		"to: BlueLake\n\nText.\n",

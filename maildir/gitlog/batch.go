@@ -19,7 +19,7 @@ type batch struct {
 	force bool // commit edits even if a .gitignore matches them
 }
 
-// operation is a writer.Op, with the newest commit that the Log knew of when the Op was recorded.
+// operation is a writer.Op together with the newest commit that the Log knew of when the Op was recorded.
 type operation struct {
 	writer.Op
 	base hash
@@ -40,7 +40,7 @@ func (l *Log) commitOps(ctx context.Context) error {
 		}
 	}
 	switch err := l.commitBatch(ctx, b); {
-	case errors.Is(err, errMade): // the commits may not be durable yet: keep the operations, but do not commit them again
+	case errors.Is(err, errMade): // the commits may not be durable yet, so keep the operations but do not commit them again
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for i := range records {
@@ -201,15 +201,15 @@ func (l *Log) attempt(ctx context.Context, b batch, firm bool) error {
 	return err
 }
 
-// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. made reports
-// whether the index, and perhaps the branch, has moved. If edits change nothing, there is no commit, but an operation
-// is always committed. Replacing the index also repairs an index that is missing, or that a git command has overwritten
-// with an older one. The embedded engine removes any index.
+// publish builds the commits for a batch on the current HEAD, moves the branch, and replaces the index. The result made
+// reports whether the index, and perhaps the branch, has moved. If edits change nothing, there is no commit, but an
+// operation is always committed. Replacing the index also fixes a missing index, and an index that a git command has
+// overwritten with an older version. With the embedded engine, publish removes any index that exists.
 func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, err error) {
 	if p.at, err = l.branch(p.repo); err != nil {
 		return false, err
 	}
-	if p.base, err = p.repo.checkIndex(); err != nil { // check the index first, because a damaged index prevents the commit
+	if p.base, err = p.repo.checkIndex(); err != nil { // check the index first, because nothing can be committed if it is damaged
 		return false, err
 	}
 	p.commit = p.at.commit
@@ -259,8 +259,8 @@ func (l *Log) publish(ctx context.Context, p *publication, b batch) (made bool, 
 	return made, err
 }
 
-// isMisplaced reports whether the index is missing although Git needs it, or exists although the embedded engine uses
-// none. No index is needed before the first commit.
+// isMisplaced reports whether the index is missing although Git needs it, or exists although the embedded engine does
+// not use one. Before the first commit, Git needs no index.
 func (l *Log) isMisplaced(index indexState, commit hash) bool {
 	return index.exists == l.embedded && !commit.IsZero()
 }
@@ -309,8 +309,8 @@ func (l *Log) putBack(plan *plan) {
 }
 
 // leaveOutBusy removes from a plan of edits all paths that an operation may have written by now. The commit leaves
-// these paths as they are in HEAD. Every operation that began before the files were read is still in progress or in the
-// queue, because only this goroutine commits.
+// these paths as they are in HEAD. Only this goroutine commits, so every operation that began before the files were
+// read is still in progress or in the queue.
 func (l *Log) leaveOutBusy(p *plan) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -234,8 +234,8 @@ func makeIndex(b testing.TB, file string, n int) int64 {
 	return fi.Size()
 }
 
-// BenchmarkLoad measures how long a commit of 1,000 files takes to load the files, before it writes anything. One
-// case reads the files from disk; in the other case, the operation has recorded their content.
+// BenchmarkLoad measures how long a commit of 1,000 files takes to load the files, before it writes anything. In one
+// case, it reads the files from disk. In the other case, the operation has recorded their content.
 func BenchmarkLoad(b *testing.B) {
 	dir := b.TempDir()
 	if err := Init(dir); err != nil {

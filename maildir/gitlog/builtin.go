@@ -95,7 +95,7 @@ func (b *builtIn) filesBelow(commit hash, folder string, each func(path, blob st
 	return err
 }
 
-// status compares the files with the last commit, because there is no index. To do so, it reads every tracked file.
+// status compares the files with the last commit, because there is no index. It has to read every tracked file.
 func (b *builtIn) status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error {
 	at, err := b.head()
 	if err != nil {

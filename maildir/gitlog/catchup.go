@@ -12,8 +12,8 @@ import (
 
 // catchUp asks git status which files were changed while the server was not running, and records these changes as
 // edits. Before that, it waits until the repository accepts commits, and until the operations recovered from the
-// journal have been committed. The argument before is the number of the records of these operations. catchUp returns
-// false if ctx ends first.
+// journal have been committed. These operations are in the first records of the queue, and the argument before is the
+// number of these records. catchUp returns false if ctx ends first.
 func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	for failures := 0; ; failures++ {
 		found, err := l.missed(ctx, before)
@@ -36,7 +36,7 @@ func (l *Log) catchUp(ctx context.Context, before uint64) (done bool) {
 	}
 }
 
-// errLater means that earlier records have not been committed yet.
+// errLater means that some earlier records have not been committed yet.
 var errLater = errors.New("there is still work in the queue")
 
 // missed returns the paths at which the tree differs from the index.
@@ -65,8 +65,8 @@ func (l *Log) missed(ctx context.Context, before uint64) ([]string, error) {
 const mostNamed = 100
 
 // differences returns the paths at which the tree differs from the index, including untracked files that are not
-// ignored. If names are given, it returns only paths at or below them. In this case, it also returns each named file
-// that is the same as in the index, because a user may have staged it. It does not enter nested repositories.
+// ignored. If names are given, it returns only paths at or below them. It then also returns each named file that is the
+// same as in the index, because a user may have staged that file. It does not enter nested repositories.
 func (r *repository) differences(names ...string) (found []string, err error) {
 	w, err := tree.Open(r.dir, 0)
 	if err != nil {

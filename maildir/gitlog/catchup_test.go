@@ -15,7 +15,7 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// away calls act, which changes the tree while no Log is running, and then opens and runs a Log.
+// away calls act to change the tree while no Log is running. Then it opens and runs a Log.
 func (t *repoTree) away(cfg Config, act func()) {
 	t.Helper()
 	act()

@@ -16,7 +16,7 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// The list of claims that machines share is a Git tree with one file per claim; a ref points to the tree.
+// Machines share their list of claims as a Git tree that contains one file per claim. A ref points to the tree.
 // format.ListedClaim returns the name of a claim's file.
 
 // SharedClaims implements history.Remote.

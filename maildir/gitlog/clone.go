@@ -15,10 +15,10 @@ import (
 	"mailtree/maildir/merge"
 )
 
-// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and
-// no other program may use it. Clone skips files that machines do not synchronize; the server's next commit removes
-// them from the repository. Clone runs no programs and follows no links from the other repository. The error quotes
-// Git's message, or says what is wrong with the other repository.
+// Clone creates a project's repository and files in dir from another repository. The folder dir must be empty, and no
+// other program may use it. Clone skips files that are not synchronized between machines, and the server's next commit
+// removes them from the repository. Clone runs no programs from the other repository and follows no links in it. The
+// error quotes Git's message, or says what is wrong with the other repository.
 func Clone(ctx context.Context, dir, url string) error {
 	program, err := findGit()
 	switch {
@@ -96,8 +96,8 @@ func (r *repository) plain(in []byte, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// sharedBranch returns the branch that contains the mail in the other repository. This is main or, if there is only
-// one branch, that branch.
+// sharedBranch returns the branch that contains the mail in the other repository. This is main if it exists. Otherwise,
+// it is the only branch.
 func (r *repository) sharedBranch(program string) (string, error) {
 	out, err := r.runRemote(r.ctx, program, "ls-remote", "--heads", "--", remoteName)
 	if err != nil {

@@ -239,7 +239,7 @@ func TestRecovered(t *testing.T) {
 	tr.log.Record([]writer.Op{was}, nil)
 	tr.flush()
 	tr.equal("ids", strings.Join(tr.ids(), " "), "m1 m2 m1")
-	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // this operation changes nothing, but is still committed
+	tr.log.Record([]writer.Op{op("release", "A", "")}, nil) // this operation changes nothing, but must still be committed
 	tr.flush()
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "release: A -> B: about")
 	tr.sound()
@@ -409,7 +409,7 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestTreeSize checks that the sizes of folders that are kept in memory follow our own commits.
+// TestTreeSize checks that our own commits update the folder sizes that are kept in memory.
 func TestTreeSize(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

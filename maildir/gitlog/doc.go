@@ -2,8 +2,8 @@
 // and other programs, to the tree's Git repository. It implements history.Log. The git program does the work on the
 // repository: it reads objects (cat-file), writes them (fast-import), builds the next index (update-index), finds
 // changed files (status) and reads the history (log, diff-tree). go-git parses Git's configuration. Package embedded
-// moves the branch, under Git's own locks. This package decides when to do each of these: queue, plan, publish,
-// repair, heal, catch up, tidy, walk.
+// moves the branch, under Git's own locks. This package decides when to do each of these. Its main parts are queue,
+// plan, publish, repair, heal, catchup, tidy and walk, each in a file of that name.
 //
 // If there is no git program when a Log is opened, package embedded does all this work (engine). The repository then
 // has no Git index, so the statements about the index below do not apply, and nothing is healed, repacked or
@@ -36,7 +36,7 @@
 //     than the recorded one (.git/mailtree-branch). Operations wait, and State says why and what to do.
 //   - When Run begins, catchUp asks git status for the changes made while no Run was active: files that differ from
 //     the Git index, are gone, or are new and not ignored. Staged files stay staged.
-//   - A round commits the operations in the queue. Rounds start about once a second at most, and take up about a
+//   - A round commits the operations in the queue. Rounds start at most about once a second, and take up about a
 //     tenth of the time, or more if the history would otherwise fall five seconds behind. A round writes the index
 //     and the branch once, no matter how many commits it makes.
 //   - An operation that merges another machine's commit (writer.Merge) makes that commit a parent of its own commit.
@@ -50,9 +50,10 @@
 //   - We read a few settings from the repository's configuration (settings), but our git commands ignore Git's
 //     configuration files, so they run none of the hooks, filters and programs that these files specify (ownFolder).
 //     Only git fetch and git push use the files, but without hooks (remoteCommand).
-//   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file there.
-//     If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and State
-//     reports it. If it replaces one of Git's objects, a git command blocks on it and is killed after a time limit.
+//   - None of our own files is in the work tree, because a pull from a hostile repository could plant such a file
+//     there. If a FIFO, a folder or a huge file replaces one of Git's files that we read, we do not block on it, and
+//     State reports the problem. If it replaces one of Git's objects, a git command blocks on it and is killed after
+//     a time limit.
 //
 // # Commit layout
 //
@@ -66,9 +67,9 @@
 //	Mail-Door: http
 //
 // A round with many operations has one commit for each agent, in the order in which the agents first appear. The
-// message of such a commit begins with a subject that contains counts. After that, the message contains a readable
-// line for each operation (verb, agent or "-", id or "-", summary) and the trailers of all operations in the same
-// order. A path that several agents have changed is in the commit of the agent that changed it last:
+// message of such a commit begins with a subject that contains counts. After that, the message contains a readable line
+// for each operation (verb, agent or "-", id or "-", summary) and the trailers of all operations in the same order. If
+// several agents have changed a path, the path is in the commit of the agent that changed it last:
 //
 //	send ×1, acknowledge ×1
 //

@@ -195,8 +195,8 @@ func overlap(a, b []format.Kind) bool {
 // besideMail lists the kinds of files that operations write but that do not belong to a message.
 var besideMail = []format.Kind{format.KindHold, format.KindClaim, format.KindReleased}
 
-// changesBy returns the changes in an operation's commit to the files of the operation's message, to claims and to
-// holds. The commit may contain other operations.
+// changesBy returns the changes that an operation's commit makes to claims, to holds and to the files of the
+// operation's message. The commit may also contain other operations.
 func (r *repository) changesBy(c *commit, op history.RecordedOp) (changes []history.Version, err error) {
 	all, err := r.changesOf(c.sides())
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. The files show
-// which changes belong to an operation on claims and which to an operation on a hold. For two operations on claims,
-// they cannot show this.
+// TestDoneInSharedCommit checks which changes LastDone attributes to operations that share a commit. The changed files
+// distinguish an operation on claims from an operation on a hold, but cannot distinguish two operations on claims.
 func TestDoneInSharedCommit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

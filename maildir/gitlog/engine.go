@@ -39,16 +39,16 @@ type engine interface {
 	// filesBelow calls each for the files below a folder of a commit, sorted by path.
 	filesBelow(commit hash, folder string, each func(path, blob string)) error
 
-	// status calls each for every path at or below the wanted paths at which the work tree differs from the last
-	// commit, including untracked files that are not ignored. It may also call each for other paths. If staged is set,
-	// the file is the same as in the index.
+	// status calls each with every path at which the work tree differs from the last commit, if the path is at or below
+	// a wanted path. This includes untracked files that are not ignored. status may also call each with other paths. If
+	// staged is set, the file is the same as in the index.
 	status(w *tree.Tree, wanted map[string]bool, each func(path string, staged, untracked bool)) error
 
 	// person returns the author that Git would use for a user's commit here, or "" if none is configured.
 	person() (string, error)
 
-	// newObjects returns a writer for the objects of a round, whose first commit has the parent base. The caller must
-	// call Discard.
+	// newObjects returns a writer for the objects of a round. The parent of the round's first commit is base. The
+	// caller must call Discard.
 	newObjects(base hash) objects
 
 	// checkIndex returns the state of the index. The error is a *hold if the index is damaged or has conflicts that a
@@ -76,8 +76,8 @@ type commits struct {
 
 // objects writes the objects of a round.
 type objects interface {
-	// entries returns the base commit's entries at paths, like repository.entries. It must be called before the first
-	// commit.
+	// entries returns the base commit's entries at paths, like repository.entries. It must be called before commit is
+	// called for the first time.
 	entries(paths ...string) (map[string]entry, error)
 
 	// blob writes size bytes from in as a blob and returns the blob's name. If in contains fewer bytes, the error

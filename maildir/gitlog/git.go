@@ -24,8 +24,8 @@ import (
 )
 
 // ownFolder is the folder in .git that our git commands use as the repository. It has its own configuration and
-// attributes, but the objects, index and work tree of .git. Therefore .git/config, the files that it includes, and
-// .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands that
+// attributes, but shares the objects, index and work tree of .git. Therefore .git/config, the files that it includes,
+// and .gitattributes cannot make our commands run a filter, hook or monitor, or convert any content. Only commands that
 // move refs use the real repository (importer, plainly).
 const ownFolder = "mailtree-git"
 
@@ -252,8 +252,8 @@ func (e *gitError) Is(target error) bool {
 
 // gitCommand returns a Git command on the repository dir that runs no hook and reads neither the system's nor the
 // user's configuration. When ctx ends, the command's whole process group is terminated, and Git removes its temporary
-// files. GIT_DIR is relative, because with an absolute path, Git would recreate its folders if the project were
-// removed in the meantime.
+// files. GIT_DIR is relative. If it were absolute and the project were removed while Git is running, Git would recreate
+// the project's folders.
 func gitCommand(ctx context.Context, program, dir string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, program, append([]string{
 		"--no-pager", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=", "-c", "gc.auto=0",

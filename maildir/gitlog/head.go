@@ -24,7 +24,7 @@ type hold struct {
 	cause  error
 }
 
-// waiting returns a *hold that ends by itself or once a user follows the instructions in its text.
+// waiting returns a *hold that ends on its own, or once a user follows the instructions in its text.
 func waiting(format string, args ...any) *hold {
 	return &hold{mode: "waiting", reason: fmt.Sprintf(format, args...)}
 }
@@ -78,8 +78,8 @@ func (r *repository) head() (head, error) {
 	return head{name, h}, err
 }
 
-// validBranch reports whether the name is a safe branch name in refs/heads. The content of HEAD must be checked,
-// because a user may have edited it.
+// validBranch reports whether name is a safe branch name in refs/heads. Names read from HEAD and similar files must be
+// checked, because a user may have edited these files.
 func validBranch(name string) bool {
 	if !strings.HasPrefix(name, "refs/heads/") || strings.ContainsAny(name, "\\\x00\n\r :?*[~^") {
 		return false
@@ -184,9 +184,9 @@ func (r *repository) busy() error {
 	return nil
 }
 
-// movedSince returns the branch of a rebase, quoted for a shell, if the branch has moved since the rebase read it, and
-// "" otherwise. This happens if we commit after Git has read the branch but before it creates the folder of the
-// rebase.
+// movedSince returns the branch that is being rebased, quoted for a shell, if that branch has moved since the rebase
+// read it. Otherwise, movedSince returns "". The branch moves in this way if we commit after Git has read the branch
+// but before Git creates the rebase's folder.
 func (r *repository) movedSince(folder string) string {
 	name, noName := readSmall(r.path(folder + "/head-name"))
 	looked, noHash := readSmall(r.path(folder + "/orig-head"))
@@ -242,8 +242,8 @@ func branchGone(at, recorded string) error {
 // branch, for example the mark of a message that was acknowledged on both branches. Therefore, the suggested command
 // first resets the index entry of each uncommitted file to that of the recorded branch. Git then keeps the file
 // (git-read-tree(1), two tree merge, cases 6, 7, 18 and 19). Unlike with git stash, the files always stay on disk. The
-// -r of xargs is necessary, because a reset without paths would move the checked-out branch. Staged changes, and files
-// that the recorded branch has removed, are left to the user.
+// -r option of xargs is necessary, because a reset without paths would move the checked-out branch. Staged changes, and
+// files that the recorded branch has removed, are left to the user.
 func elsewhere(at, recorded string) error {
 	short := shellWord(strings.TrimPrefix(recorded, "refs/heads/"))
 	return detached("The mail repository is on %s. New mail is kept but not committed until the repository is "+

@@ -44,8 +44,9 @@ func (l *Log) heal(ctx context.Context) error { return l.commit(ctx, batch{}) }
 
 // undone returns the changes from our last commits that are missing from the index because a git command has written
 // back an index that it read before those commits. `git commit -a`, `git stash pop` and other commands read the index
-// before they lock it, and lockAfter may be too short for them. If a user then commits that index, the commit removes
-// the new mail. In that case, undone records the removed files as edits, as catchUp does when the server starts.
+// before they lock it, and lockAfter may be too short for these commands. If a user then commits that index, the commit
+// removes the new mail. In that case, undone records the removed files as edits, as catchUp does when the server
+// starts.
 //
 // A commit is considered undone if none of the paths that it added remain. Paths that it only changed are not
 // considered, because `git commit -a` restores them itself. If the commit added no paths, all of its changed paths

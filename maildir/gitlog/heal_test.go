@@ -44,7 +44,7 @@ func (t *repoTree) numbered(i int) {
 	t.flush()
 }
 
-// standing checks that HEAD contains the changes of all of the first n numbered commits.
+// standing checks that HEAD contains the changes of the first n numbered commits.
 func (t *repoTree) standing(n int) {
 	t.Helper()
 	t.sound()
@@ -138,7 +138,7 @@ func TestOldIndexAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexCommittedLate checks that no commit is undone if a user's commit that has read the old index finishes
+// TestOldIndexCommittedLate checks that no commit is undone if a user's commit reads the old index, but finishes only
 // after the index was repaired. In that case, only the branch has to be repaired.
 func TestOldIndexCommittedLate(t *testing.T) {
 	t.Parallel()

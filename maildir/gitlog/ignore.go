@@ -42,7 +42,7 @@ func dangerousLink(path string) bool {
 	return strings.HasPrefix(name, ".git") || strings.HasPrefix(name, ".mailmap")
 }
 
-// unread returns an error if Git's warnings say that it could not read a file or folder. It ignores warnings about
+// unread returns an error if Git's warnings say that Git could not read a file or folder. It ignores warnings about
 // missing permission, and about files and folders that a user has just removed or replaced.
 func unread(said string) error {
 	known := func(line string) bool {

@@ -46,8 +46,8 @@ func (i *importer) start() error {
 	if err != nil {
 		return err
 	}
-	// Only our fast-import writes nextRef, and only one server uses the store. Therefore, a killed program has left
-	// this lock behind.
+	// Only our fast-import writes nextRef, and only one server uses the store. Therefore, any lock that exists here was
+	// left behind by a killed program.
 	if err := tree.IgnoreGone(os.Remove(i.repo.path(nextRef + ".lock"))); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (i *importer) start() error {
 	return nil
 }
 
-// fewPaths is the maximum number of paths that fast-import looks up, because it reads the folders again for each path.
+// fewPaths is the maximum number of paths to look up with fast-import, which reads the folders again for each path.
 const fewPaths = 64
 
 // entries implements objects. The program that writes the objects also looks up a few paths, so that no other program
@@ -187,8 +187,8 @@ func (i *importer) Discard() {
 	}
 }
 
-// removeKept removes the .keep file that a terminated fast-import leaves next to its pack. If the file stayed,
-// another fast-import could not write the same pack again.
+// removeKept removes the .keep file that a terminated fast-import leaves next to its pack. Otherwise, another
+// fast-import could not write the same pack again.
 func (i *importer) removeKept() {
 	names, _ := filepath.Glob(i.repo.path("objects/pack/pack-*.keep"))
 	for _, name := range names {

@@ -67,8 +67,8 @@ func (l *Log) StopBy(at time.Time) {
 	}
 }
 
-// chance returns how long work may continue after Run's context has ended. This is lastChance or, if shorter, the time
-// until the deadline passed to StopBy.
+// chance returns how long work may continue after Run's context has ended. This is lastChance or the time until the
+// deadline passed to StopBy, whichever is shorter.
 func (l *Log) chance() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

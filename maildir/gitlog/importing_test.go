@@ -80,8 +80,8 @@ func TestImportFillsCommit(t *testing.T) {
 	}
 }
 
-// TestImportStops checks that StopBy ends an import in the middle of a commit. The operations must be committed
-// before the end, but not the edits. The next start must continue the import.
+// TestImportStops checks that StopBy ends an import in the middle of a commit. The waiting operations must still be
+// committed, but the edits must not. The next start must continue the import.
 func TestImportStops(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true, Quiet: time.Hour, Longest: time.Hour})

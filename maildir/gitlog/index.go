@@ -151,9 +151,9 @@ func (g *gitProgram) makeIndex(file string, at hash, changes []*change) (sum has
 	return g.giveStats(file, changes)
 }
 
-// giveStats adds stat data to an index that Git wrote. It does so for files that are the same as in the commit. Git's
-// `update-index --index-info` writes no stat data, so git status would have to read each of these files. giveStats
-// does not change a version 4 index. It returns the index's checksum.
+// giveStats adds stat data to an index that Git wrote, for the files that are the same as in the commit. Git's
+// `update-index --index-info` writes no stat data, so git status would have to read each of these files. giveStats does
+// not change a version 4 index. It returns the index's checksum.
 func (r *repository) giveStats(file string, changes []*change) (sum hash, err error) {
 	of := map[string]*change{}
 	for _, c := range changes {
@@ -167,7 +167,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	}
 	defer f.Close()
 	s, err := lookAt(f)
-	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // if there are several links, Git wrote no new file
+	if err != nil || len(of) == 0 || s.version > 3 || s.links > 1 { // with several links, Git wrote no new file
 		return s.sum, err
 	}
 	done := sha1.New()
@@ -202,7 +202,7 @@ func (r *repository) giveStats(file string, changes []*change) (sum hash, err er
 	return sum, err
 }
 
-// maxEntry is larger, in bytes, than any index entry.
+// maxEntry is a number of bytes that is larger than any index entry.
 const maxEntry = 8 << 10
 
 // putStat writes the file's stat data to its index entry if the file is the same as in the commit. It reports whether

@@ -36,7 +36,7 @@ func Init(dir string) error {
 	if err := os.RemoveAll(tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(tmp, 0o755); err != nil { // do not create dir, because it may have been removed in the meantime
+	if err := os.Mkdir(tmp, 0o755); err != nil { // do not create dir, because it may have just been removed
 		return err
 	}
 	var names []string

@@ -13,12 +13,11 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// steps lists the steps of a commit at which tests interfere.
+// steps lists the steps of a commit at which the tests interfere.
 var steps = []string{"reserved", "staged", "index locked", "ref locked", "index moved", "ref moved", "unlocked", "durable"}
 
-// TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In
-// production, the server records uncommitted operations again from the journal. The second half of the test does the
-// same.
+// TestKill checks that Open repairs the repository that is left behind when a run is killed at any step. In production,
+// the server records uncommitted operations again from the journal. The second half of the test does the same thing.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	for _, step := range steps {
@@ -107,7 +106,7 @@ func killAt(t *testing.T, step string, byHand, forward bool) {
 	tr.sound()
 }
 
-// elsewhere returns another machine's commit on top of HEAD that adds one file and removes another.
+// elsewhere returns a commit by another machine. The commit is on top of HEAD, adds one file, and removes another.
 func (t *repoTree) elsewhere(added, removed string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -142,7 +141,7 @@ func TestHeadLockLeft(t *testing.T) {
 				at := time.Now().Add(-age)
 				tr.check(os.Chtimes(tr.path(".git/HEAD.lock"), at, at))
 			}
-			lock(-time.Hour) // the lock's time is in the future, so that it is not old even on a slow machine
+			lock(-time.Hour) // the lock's time is in the future, so that the lock is not old even on a slow machine
 			tr.log, err = Open(Config{Dir: tr.dir})
 			tr.check(err)
 			tr.log.Record([]writer.Op{op("send", "A", "late", "late")}, nil)

@@ -20,7 +20,7 @@ import (
 // Config configures a Log. Dir is required.
 type Config struct {
 	Dir      string           // the work tree
-	Log      *slog.Logger     // nil: discarded
+	Log      *slog.Logger     // where to log; nil means that log output is discarded
 	Now      func() time.Time // provides the times in commits; nil means time.Now
 	Domain   string           // domain of agents' email addresses in commits; empty means mailtree.local
 	External bool             // commit edits made by others (COMMIT_EXTERNAL); if false, users commit them
@@ -50,8 +50,8 @@ type Config struct {
 // and because every Log compares its tree with the index when the server starts.
 type Share struct{ commits, aside chan struct{} }
 
-// NewShare returns a Share that lets up to n Logs commit at once, and up to n others compare trees or repack, which may
-// take minutes.
+// NewShare returns a Share that lets up to n Logs commit at once. It also lets up to n others compare trees or repack
+// at the same time, which may take minutes.
 func NewShare(n int) *Share {
 	return &Share{commits: make(chan struct{}, n), aside: make(chan struct{}, n)}
 }
@@ -75,11 +75,11 @@ type Log struct {
 	repackDue chan struct{}          // wakes keepHouse when a repack is due
 	packing   chan struct{}          // held during a repack
 	git       func() (string, error) // finds the git program
-	embedded  bool                   // the git program was missing when the Log was opened: see choose
+	embedded  bool                   // the git program was missing when the Log was opened (see choose)
 	mem       *memory                // guarded by turn
-	step      func(string)           // see Config.Step
+	step      func(string)           // called before each step; never nil (see Config.Step)
 
-	optimistic int // see optimisticTries
+	optimistic int // how many attempts to commit take index.lock late (see optimisticTries)
 
 	mayImport, mayWork context.Context // mayImport ends when StopBy is called, and mayWork ends at StopBy's deadline
 	endImport, endAll  context.CancelFunc
@@ -97,10 +97,10 @@ type Log struct {
 
 var _ history.Log = (*Log)(nil)
 
-// Open returns the Log of a tree, which commits nothing until Run is called. Open repairs the state that a run left
+// Open returns the Log of a tree. The Log commits nothing until Run is called. Open repairs the state that a run left
 // behind if it was killed while it held Git's locks. It also records the branch of HEAD if no branch is recorded
-// (.git/mailtree-branch). If the repository is missing, damaged or unreadable, Open returns no error: State reports
-// the problem, and operations wait. An error means that the tree cannot be opened.
+// (.git/mailtree-branch). If the repository is missing, damaged or unreadable, Open returns no error. Instead, State
+// reports the problem, and operations wait. An error means that the tree cannot be opened.
 func Open(cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -188,7 +188,7 @@ const withoutProgram = "the git program was not found on the PATH, so the server
 	"work. To fix this, install Git 2.34 or newer and restart the server"
 
 // Look returns the Mode and Reason of a history.State for the work tree at dir. It changes nothing. If the mode is
-// "committing", the reason is "" or, without the git program, says what does not work.
+// "committing", the reason is usually "". Without the git program, the reason says what does not work.
 func Look(dir string) (mode, reason string) {
 	l := &Log{cfg: Config{Dir: dir}, git: findGit}
 	l.choose()
@@ -288,7 +288,7 @@ func (l *Log) Run(ctx context.Context) error {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.chance())
 	defer cancel()
 	err := l.commitLast(end)
-	if err == nil && !done { // catchUp did not finish; if this fails too, the next start finds the edits
+	if err == nil && !done { // catchUp did not finish; if this attempt fails too, the next start finds the edits
 		if found, missed := l.missed(end, before); missed == nil {
 			l.RecordEdits(found)
 			err = l.commitLast(end)
@@ -300,7 +300,7 @@ func (l *Log) Run(ctx context.Context) error {
 	return nil
 }
 
-// commitLast commits everything that is left, except an import, which is found at the next start.
+// commitLast commits everything that is left, except an unfinished import, which continues at the next start.
 func (l *Log) commitLast(ctx context.Context) error {
 	if !l.isImporting() {
 		return l.Flush(ctx)
@@ -381,7 +381,7 @@ func (l *Log) lookBack(ctx context.Context) error {
 	return err
 }
 
-// exclusive runs fn while holding l.turn, so that nothing else is committed in the meantime.
+// exclusive runs fn while holding l.turn, so that nothing else is committed meanwhile.
 func (l *Log) exclusive(ctx context.Context, fn func() error) error {
 	select {
 	case l.turn <- struct{}{}:

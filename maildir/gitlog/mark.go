@@ -58,8 +58,8 @@ func (r *repository) readMark() (*mark, error) {
 	return m, nil
 }
 
-// stageLock writes the file that will become index.lock. Before that, it writes the lock's text to the mark. The lock
-// is not an index; it only keeps other programs out.
+// stageLock writes the lock's text to the mark, and then writes the file that will become index.lock. The lock is not
+// an index. It only keeps other programs out.
 func (r *repository) stageLock(m *mark) error {
 	m.PID = os.Getpid()
 	m.Lock = fmt.Sprintf("held by the mailtree server, process %d; after a crash, the server removes this lock when it starts (%s)\n",

@@ -18,7 +18,7 @@ import (
 // These tests cover changes that other programs make between two of our steps.
 
 // TestStagingThatStays checks a commit whose staged files cannot be removed afterwards. The commit must not be
-// repeated, and a lock that a user has taken in the meantime must not be removed.
+// repeated. If a user has taken a lock since then, that lock must not be removed.
 func TestStagingThatStays(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

@@ -66,9 +66,9 @@ func (p *plan) merged(ops []operation) (commits []string, err error) {
 }
 
 // forward returns the commit to which the branch can be fast-forwarded instead of creating a commit. This is the commit
-// that the batch's only operation merges, if it is a descendant of HEAD and contains exactly the files of the plan. As
-// a result, machines that have no new mail themselves end up at the same commit. Otherwise, forward returns HEAD.
-// Without the git program, it always returns HEAD.
+// that the batch's only operation merges, if that commit is a descendant of HEAD and contains exactly the files of the
+// plan. As a result, machines that have no new mail of their own end up at the same commit. Otherwise, forward returns
+// HEAD. Without the git program, it always returns HEAD.
 func (p *plan) forward(b batch) (hash, error) {
 	if len(b.ops) != 1 || b.ops[0].Merges.Commit == "" || p.base.IsZero() || len(p.apart) > 0 || p.repo.embedded {
 		return p.base, nil

@@ -72,9 +72,9 @@ func (g *gitProgram) read(kind, name string) ([]byte, error) {
 	return data, err
 }
 
-// readStepwise reads COMMIT:PATH if the path contains a line break. Each request to git cat-file is a line; only Git
-// 2.38 or newer can separate requests with NUL. Therefore, readStepwise finds the object's hash in the tree object of
-// its folder.
+// readStepwise reads COMMIT:PATH if the path contains a line break. Such a path cannot be sent to git cat-file, because
+// each request is a line, and only Git 2.38 or newer can separate requests with NUL. Therefore, readStepwise finds the
+// object's hash in the tree object of its folder.
 func (g *gitProgram) readStepwise(kind, name string) ([]byte, error) {
 	commit, path, _ := strings.Cut(name, ":")
 	dir, base := splitPath(path)
@@ -213,8 +213,8 @@ func (r *repository) rawChanges(wanted func(path []byte) bool, args ...string) (
 	return changes, err
 }
 
-// readChange parses a change in raw format. It returns nil if the change does not concern a file. The format lists
-// the modes and hashes of all parents, and then the new mode and hash; readChange uses only the first parent.
+// readChange parses a change in raw format. It returns nil if the change does not concern a file. The format lists the
+// modes and hashes of all parents, and then the new mode and hash. Of the parents, readChange uses only the first.
 func readChange(meta, path string) (*change, error) {
 	f := strings.Fields(strings.TrimLeft(meta, ":"))
 	parents := strings.Count(meta[:len(meta)-len(strings.TrimLeft(meta, ":"))], ":")

@@ -128,7 +128,7 @@ func TestRacyEntryIsSmudged(t *testing.T) {
 		}
 	}
 	tr.git("read-tree", "-n", "-m", "-u", "HEAD", "HEAD~2") // removes the file named racy if it is unchanged
-	// Git has smudged the entry of the file named other, or its ctime differs
+	// Either Git has smudged the entry of the file named other, or the entry's ctime differs.
 	tr.equal("status", tr.git("status", "--porcelain"), " M other")
 }
 

@@ -33,15 +33,15 @@ func (c *change) see(st tree.FileStat) {
 
 func (c *change) differs() bool { return c.new != c.old }
 
-// plan is the tree of the next commit. It is the tree of HEAD, except at the named paths, where it contains the files
-// that operations wrote, or the current files on disk.
+// plan is the tree of the next commit. It equals the tree of HEAD, except at the named paths. There it contains the
+// files that operations wrote, or the current files on disk.
 type plan struct {
 	repo    *repository
 	base    hash // HEAD
 	files   *tree.Tree
 	to      objects              // receives the files that are read from disk; may be nil
-	written map[string]operation // for each path, the last operation that lists it, if that operation recorded its content
-	apart   []string             // paths for another commit, such as an operation's file that a user changed later
+	written map[string]operation // for each path, the last operation that lists it, if the operation recorded the content
+	apart   []string             // paths to commit separately, such as an operation's file that a user changed later
 	rest    []string             // edits beyond the limit of the commit
 	folders map[string]bool      // folders that contain named paths
 	changes map[string]*change
@@ -58,8 +58,8 @@ func newPlan(r *repository, base hash, to objects) (*plan, error) {
 
 func (p *plan) close() { p.files.Close() }
 
-// name adds paths to the plan. It omits paths in the run-time folder, and paths that Git does not allow (in .git, or
-// with ".."). If most is not 0, it adds at most that many paths and stores the others in rest.
+// name adds paths to the plan. It omits paths in the run-time folder, and paths that Git does not allow, such as paths
+// in .git and paths with "..". If most is not 0, it adds at most that many paths and stores the others in rest.
 func (p *plan) name(paths []string, most int) {
 	for _, path := range paths {
 		path = named(path)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPruneAtEveryStep checks that no part of a commit is lost if a user runs `git gc --prune=now`, or one of the
-// commands that it runs, at any step of the commit.
+// commands that git gc runs, at any step of the commit.
 func TestPruneAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, step := range append([]string{"built", "objects"}, steps...) {

@@ -25,12 +25,12 @@ import (
 //  5. the index is renamed into place, and the branch is moved; index.lock is released a
 //     moment later.
 //
-// The order and the delay in step 5 are important, because `git commit` reads HEAD, then the index, and only then
-// takes index.lock. If we moved the branch first, `git commit` could read the new branch and the old index, and its
-// commit would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its
-// commit fails with "cannot lock ref". However, it would write the old index back before it fails. Therefore, we keep
-// index.lock for longer than a commit takes between reading the index and locking it. If this was not long enough,
-// heal detects the old index.
+// The order and the delay in step 5 are important, because `git commit` reads HEAD, then the index, and only then takes
+// index.lock. If we moved the branch first, `git commit` could read the new branch and the old index, and its commit
+// would remove the new mail. In our order, a command that read the old index also read the old HEAD, and its commit
+// fails with "cannot lock ref". However, the command would write the old index back before it fails. Therefore, we keep
+// index.lock for longer than a commit takes between reading the index and locking it. If that was not long enough, heal
+// detects the old index.
 //
 // If we are killed during step 5, index.lock remains, and Git refuses to commit until repair has finished the move.
 type publication struct {
@@ -51,9 +51,9 @@ var (
 )
 
 // run publishes the commit. If it returns an error other than errMade, the caller must call abandon. errMoved means
-// that the branch or the index changed in the meantime, and the commit must be built again. A *hold means that another
-// program kept a lock. errMade means that the index, and perhaps the branch, has already moved. In that case, repair
-// must finish the move before anything else is done.
+// that the branch or the index has changed since the commit was built, so the commit must be built again. A *hold means
+// that another program kept a lock. errMade means that the index, and perhaps the branch, has already moved. In that
+// case, repair must finish the move before anything else is done.
 func (p *publication) run(ctx context.Context, index hash) error {
 	p.mark.Index = []string{index.String()}
 	if err := p.stage(); err != nil {
@@ -145,8 +145,8 @@ func (p *publication) lockIndex(ctx context.Context) error {
 }
 
 const (
-	lockPatience = 2 * time.Second        // for index.lock
-	refPatience  = 200 * time.Millisecond // for the lock of a ref
+	lockPatience = 2 * time.Second        // how long to retry taking index.lock
+	refPatience  = 200 * time.Millisecond // how long to retry locking a ref
 )
 
 // patiently calls take until take returns an error other than fs.ErrExist, which means that another program holds the
@@ -164,9 +164,9 @@ func patiently(ctx context.Context, patience time.Duration, take func() error) e
 	}
 }
 
-// rest waits for a moment if another program has just written the index. Git's own commands (commit, merge, checkout)
-// hold no lock between writing the index and moving HEAD, and fail if the branch moves in the meantime. rest checks
-// only a few times, so that no program can delay our commits indefinitely.
+// rest waits for a moment if another program has just written the index. Between writing the index and moving HEAD,
+// Git's own commands (commit, merge, checkout) hold no lock, and they fail if the branch moves at that time. rest
+// checks only a few times, so that no program can delay our commits indefinitely.
 func (r *repository) rest(ctx context.Context) error {
 	for range 4 {
 		s, err := r.seeIndex()
@@ -267,8 +267,8 @@ func (p *publication) abandon() {
 	}
 }
 
-// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has moved, and
-// a *hold if another program holds a lock.
+// lockRef locks HEAD and the branch for the move that a mark describes. It returns errMoved if the branch has moved,
+// and a *hold if another program holds a lock.
 func (r *repository) lockRef(m *mark) (*reflock.Lock, error) {
 	who := identity(serverName, serverName+"@"+defaultDomain)
 	line := fmt.Sprintf("%s %s %s %s\t%s", m.Old, m.New, who, gitTime(time.Now()), m.Log)

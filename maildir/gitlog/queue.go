@@ -33,7 +33,7 @@ type record struct {
 	held int  // total size, in bytes, of the contents in the operations
 }
 
-// maxHeld is the maximum total size, in bytes, of the contents in the queue, which may grow, for example, during a
+// maxHeld is the maximum total size, in bytes, of the contents in the queue. The queue may grow, for example, during a
 // long merge. Above that size, the queue drops the contents, and commits use the files on disk instead.
 const maxHeld = 32 << 20
 
@@ -222,9 +222,9 @@ func (q *queue) failed(now time.Time) {
 	q.failures++
 }
 
-// succeeded records that a round has succeeded, and how long it took. It delays the next round so that rounds take up
-// a tenth of the time. The delay is shorter if the next round would otherwise end more than longestBehind after this
-// one.
+// succeeded records that a round has succeeded, and how long it took. It delays the next round so that rounds take up a
+// tenth of the time. The delay is shorter if the next round would otherwise end more than longestBehind after this
+// round.
 func (q *queue) succeeded(now time.Time, took, delay time.Duration) {
 	q.retry, q.failures = time.Time{}, 0
 	q.next = now.Add(max(3*delay, took/2, min(9*took, longestBehind-2*took)))

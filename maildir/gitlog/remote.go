@@ -75,7 +75,7 @@ var placeVariables = []string{
 	"GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_COMMON_DIR",
 }
 
-// limited keeps only the first mostSaid bytes that are written to it.
+// limited keeps only the first mostSaid bytes written to it.
 type limited struct{ strings.Builder }
 
 func (l *limited) Write(b []byte) (int, error) {
@@ -121,7 +121,7 @@ func (r *repository) runRemote(ctx context.Context, program string, args ...stri
 // If the program cannot be executed, for example because the file system is mounted with noexec, batchSSH asks Git for
 // core.sshCommand.
 func (r *repository) batchSSH(ctx context.Context, c *exec.Cmd) error {
-	c.Env = slices.DeleteFunc(c.Env, func(v string) bool { return v == "GIT_SSH_COMMAND=" }) // Git would run ""
+	c.Env = slices.DeleteFunc(c.Env, func(v string) bool { return v == "GIT_SSH_COMMAND=" }) // with an empty value, Git would try to run ""
 	if os.Getenv("GIT_SSH_COMMAND") != "" || os.Getenv("GIT_SSH") != "" {
 		return nil
 	}
@@ -320,7 +320,7 @@ func isBehind(said string) bool {
 	return false
 }
 
-// isDeclined reports whether git push failed because a hook or rule on the host refuses any push to the ref.
+// isDeclined reports whether git push failed because a hook or rule on the host refuses all pushes to the ref.
 func isDeclined(said string) bool {
 	_, why, rejected := strings.Cut(said, "[remote rejected]")
 	return rejected && slices.ContainsFunc([]string{"declined", "hidden ref", "prohibited", "protected"}, func(sign string) bool {
@@ -411,7 +411,7 @@ func name(h hash) string {
 	return h.String()
 }
 
-// compare fills in the merge input if the two commits differ.
+// compare fills in the rest of the merge input if the two commits differ.
 func (r *repository) compare(m *history.MergeInput) error {
 	err := r.relate(m)
 	if err != nil {

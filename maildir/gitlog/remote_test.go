@@ -210,8 +210,8 @@ func TestIsBehind(t *testing.T) {
 	}
 }
 
-// TestBlobsTooLarge checks that a huge file of zeros, which is tiny in a hostile machine's pack, is refused
-// immediately, while Git is still writing it.
+// TestBlobsTooLarge checks that a huge file of zeros is refused immediately, while Git is still writing the file's
+// content. In a hostile machine's pack, such a file is tiny.
 func TestBlobsTooLarge(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})
@@ -250,7 +250,7 @@ func (t *repoTree) bomb(levels int) string {
 	return strings.TrimPrefix(line, "040000 tree ")
 }
 
-// TestTreeBomb checks that a tree that represents 10^10 files with only a few objects is refused before it fills the
+// TestTreeBomb checks that a tree that represents 10^10 files with only a few objects is refused before it uses up the
 // memory.
 func TestTreeBomb(t *testing.T) {
 	t.Parallel()
@@ -335,8 +335,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestOwnRef checks that our own refs are set and removed like Git's, even if Git has packed them, and that another
-// program's locks on them are respected.
+// TestOwnRef checks that our own refs are set and removed in the same way as Git's, even if Git has packed them, and
+// that another program's locks on them are respected.
 func TestOwnRef(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

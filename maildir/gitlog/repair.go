@@ -66,7 +66,7 @@ func (r *repository) repairMarked(m *mark, step func(string)) error {
 	return syncAll(r.git, m.Branch, "index")
 }
 
-// If our mark exists, an empty HEAD.lock of at least this age is considered ours.
+// leftHead is the age from which an empty HEAD.lock is considered ours, provided that our mark exists.
 const leftHead = 15 * time.Second
 
 // freeHead removes a HEAD.lock left behind by an older version of mailtree, which ran git update-ref. If the folder was
@@ -93,7 +93,7 @@ func (r *repository) freeHead(m *mark) error {
 // behind. Our HEAD.lock is a link to lockStage. The HEAD.lock of an older version of mailtree, which ran git
 // update-ref, is empty, and was created after the lock on the branch.
 func (r *repository) repairRef(m *mark) error {
-	if m.New == m.Old { // we did not try to move the branch, so its lock is not ours
+	if m.New == m.Old { // we did not try to move the branch, so the lock on the branch is not ours
 		return nil
 	}
 	b, err := readSmall(r.path("HEAD.lock"))

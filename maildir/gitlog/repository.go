@@ -75,8 +75,8 @@ func (l *Log) openRepository(ctx context.Context, mem *memory) (*repository, err
 type memory struct {
 	level     state          // index and HEAD when they were last known to contain our last commits
 	own       []ownCommit    // our last commits, oldest first, as long as a git command may undo them
-	postponed string         // the commit of a postponed merge: see findIncompleteMerge
-	sizes     map[string]int // sizes of folders: see treeSize
+	postponed string         // the commit of a postponed merge (see findIncompleteMerge)
+	sizes     map[string]int // sizes of folders (see treeSize)
 }
 
 func newMemory() *memory { return &memory{sizes: map[string]int{}} }

@@ -28,7 +28,7 @@ type version struct {
 	data []byte // content of the file; nil if the blob has already been written
 }
 
-// writeParts writes the commits of a round, and the blobs that they need. It returns the newest commit.
+// writeParts writes the commits of a round, and the blobs that these commits need. It returns the newest commit.
 func (l *Log) writeParts(plan *plan, parts []part, to objects) (c commitFor, err error) {
 	given := map[hash]bool{} // the copies of a message share one blob
 	for _, part := range parts {
@@ -109,9 +109,9 @@ type round struct {
 	last map[string]int
 }
 
-// roundOf returns the round of a plan, without recovered operations that have already been committed. If a path
-// differs from HEAD but no remaining operation lists the path, another program has changed the file since, and the
-// change becomes an edit.
+// roundOf returns the round of a plan, without recovered operations that have already been committed. If a path differs
+// from HEAD but no remaining operation lists the path, another program has changed the file since then, and the change
+// becomes an edit.
 func (p *plan) roundOf(ops []operation) round {
 	r := round{plan: p, last: map[string]int{}}
 	for _, op := range ops {

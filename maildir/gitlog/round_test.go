@@ -131,8 +131,8 @@ func TestSinglesAreBounded(t *testing.T) {
 	tr.sound()
 }
 
-// TestRecoveredAndEdited checks that if a recovered operation has already been committed, and a user has changed its
-// file since, the change is committed as an edit, and not as part of the next operation.
+// TestRecoveredAndEdited checks what happens if a recovered operation has already been committed and a user has since
+// changed the operation's file. The change must be committed as an edit, and not as part of the next operation.
 func TestRecoveredAndEdited(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

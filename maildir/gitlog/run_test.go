@@ -11,8 +11,8 @@ import (
 	"mailtree/maildir/writer"
 )
 
-// TestRunGathers checks that operations are collected before they are committed, and that git status does not have to
-// read files that were last changed some time before the commit.
+// TestRunGathers checks that operations are collected before they are committed. It also checks that git status does
+// not have to read files that were last changed some time before the commit.
 func TestRunGathers(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{Delay: 2 * restTime})

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// TestScarce checks a comparison with the index if only a few file descriptors are available. The comparison must
-// either find all changes or report that it could not read the files. The limit applies to a whole process, so the
-// test starts a separate process.
+// TestScarce compares the tree with the index when only a few file descriptors are available. The comparison must
+// either find all changes or report that it could not read the files. The limit applies to a whole process, so the test
+// starts a separate process.
 func TestScarce(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})

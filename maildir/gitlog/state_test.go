@@ -97,8 +97,8 @@ func TestRebaseOfAMovedBranch(t *testing.T) {
 	tr.equal("log", tr.git("log", "--format=%s", "--grep=meanwhile"), "meanwhile")
 }
 
-// TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between two of our steps, as soon
-// as Git allows it.
+// TestAPersonAtEveryStep checks that no mail is deleted if a user commits everything between two of our steps. The user
+// commits as soon as Git allows it.
 func TestAPersonAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"commit", "commit -a", "commit --amend"} {

@@ -30,7 +30,7 @@ func (t *repoTree) count() (loose, packs int) {
 	return loose, packs
 }
 
-// litter creates a few commits and some unreachable objects, and packs some of each. It returns the unreachable
+// litter creates a few commits and some unreachable objects, and packs some of both. It returns the unreachable
 // objects.
 func (t *repoTree) litter() (unreachable []string) {
 	t.Helper()
@@ -95,8 +95,8 @@ func TestTidy(t *testing.T) {
 	tr.still(tr.sound)
 }
 
-// still calls f while no repack is in progress. This is necessary because git fsck lists the packs and then opens
-// each of them. If a repack replaces a pack in the meantime, fsck reports that the packfile cannot be accessed.
+// still calls f while no repack is in progress. This is necessary because git fsck lists the packs and then opens each
+// of them. If a repack replaces a pack between these two steps, fsck reports that the packfile cannot be accessed.
 func (t *repoTree) still(f func()) {
 	t.Helper()
 	done, err := await(t.Context(), t.log.cfg.Share.aside)

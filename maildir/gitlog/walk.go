@@ -215,8 +215,8 @@ func (g *gitProgram) patch(from, to, path string) (string, error) {
 	return string(text), err
 }
 
-// sides returns the names of the two trees whose comparison shows the changes of a commit. These are the first parent,
-// or the empty tree if there is none, and the commit itself.
+// sides returns the names of the two trees whose comparison shows the changes of a commit. The first one is the
+// commit's first parent, or the empty tree if there is no parent. The second one is the commit itself.
 func (c *commit) sides() (from, to string) {
 	if len(c.parents) > 0 {
 		return c.parents[0].String(), c.name.String()

@@ -26,7 +26,7 @@ func (p *plan) loadWritten(c *change) error {
 	if err != nil {
 		return err
 	}
-	if !same && c.gone && op.Merges.Commit != "" { // see findIncompleteMerge
+	if !same && c.gone && op.Merges.Commit != "" { // findIncompleteMerge handles this case
 		return nil
 	}
 	if !same {
@@ -62,9 +62,9 @@ func (p *plan) taken(c *change, base hash) (bool, error) {
 	return c.old != was[c.path], err
 }
 
-// replaced returns the entry that an operation wrote at a path, if a later operation of the round has changed the
-// path again. The result ok is false if the entry is unknown, or if another program has committed the path in the
-// meantime. In that case, only the later entry is committed.
+// replaced returns the entry that an operation wrote at a path, if a later operation of the round has changed the path
+// again. The result ok is false if the entry is unknown, or if another program has committed the path since that
+// operation. In both cases, only the later entry is committed.
 func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) {
 	w, ok := op.Written[c.path]
 	if !ok || p.folders[c.path] {
@@ -79,9 +79,9 @@ func (p *plan) replaced(c *change, op operation) (is entry, ok bool, err error) 
 
 // isStill reports whether the file at a change's path is still in the state in which the operation left it, which may
 // mean that the file does not exist. It reads the file unless the stat data prove that the file is unchanged. The stat
-// data include the ctime, because an edit can set the mtime back. They prove nothing if ctime and mtime are equal: the
-// rename into place set the ctime, and an edit in the same clock tick would make both times equal. Any error is
-// transient.
+// data include the ctime, because an edit can set the mtime back. If ctime and mtime are equal, the stat data prove
+// nothing. The rename into place set the ctime, and an edit in the same clock tick would make both times equal. Any
+// error is transient.
 func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	st, err := p.files.Stat(c.path)
 	c.gone = isGone(err)
@@ -97,7 +97,7 @@ func (p *plan) isStill(c *change, is tree.Written, mode uint32) (bool, error) {
 	}
 	same, err := p.files.SameBytes(c.path, is.Data)
 	if !same {
-		c.seen = tree.FileStat{} // the state on disk does not belong to the committed content
+		c.seen = tree.FileStat{} // the file on disk does not have the committed content
 	}
 	return same, ifTransient(err)
 }

@@ -146,9 +146,8 @@ func TestEditWithItsTimeSetBack(t *testing.T) {
 	tr.sound()
 }
 
-// TestWrittenTwice checks that if several operations write to a path, the commit of each operation contains the
-// content that this operation wrote. If the content is unknown, only the last operation's commit must contain the
-// path.
+// TestWrittenTwice checks that if several operations write to a path, the commit of each operation contains the content
+// that this operation wrote. If that content is unknown, only the last operation's commit must contain the path.
 func TestWrittenTwice(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{External: true})
@@ -214,7 +213,7 @@ func TestWrittenAfterAPersonsCommit(t *testing.T) {
 	tr.equal("subject", tr.git("log", "-1", "--format=%s"), "send: A -> B: about m3")
 	tr.equal("changes", tr.git("diff", "--name-status", "HEAD~3"), "")
 	tr.sound()
-	tr.write("status", "by hand\n") // a user commits this before the operation, and edits the file after it
+	tr.write("status", "by hand\n") // a user commits this before the operation, and edits the file after the operation
 	tr.git("commit", "-qam", "mine")
 	tr.check(tr.log.Preserve(context.Background(), []string{"status"}))
 	tr.record(tr.deliver("m4", "status", "ready\n"))
@@ -302,8 +301,8 @@ func TestWrittenAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestOldIndexWrittenBackBesideAnEdit checks that if `git commit` writes back an old index, because of a race within
-// Git, the index is repaired, even if the file on disk has changed in the meantime.
+// TestOldIndexWrittenBackBesideAnEdit checks that if a race within Git makes `git commit` write back an old index, the
+// index is repaired, even if a user has edited the file on disk.
 func TestOldIndexWrittenBackBesideAnEdit(t *testing.T) {
 	t.Parallel()
 	tr := newTree(t, Config{})

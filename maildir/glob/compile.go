@@ -135,7 +135,7 @@ func compileAlternative(f string, fold bool) ([]element, error) {
 	literal := true
 	for s := range strings.SplitSeq(f, "/") {
 		switch {
-		case s == ".": // f is clean, so only the whole repository is "."
+		case s == ".": // f is clean, so only the pattern for the whole repository contains this element
 		case s == "**":
 			elems, literal = append(elems, element{deep: true}), false
 		default:

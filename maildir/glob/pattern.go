@@ -46,7 +46,7 @@ type Pattern struct {
 	alts    [][]element // the alternatives in the pattern's braces; a path matches the pattern if it matches one of them
 	prefix  string      // prefix of every matching path
 	suffix  string      // suffix of every matching path
-	literal string      // see Literal
+	literal string      // the path that Literal returns
 	fold    bool
 }
 
@@ -73,7 +73,7 @@ type element struct {
 
 // token matches one character or, if char is star, any number of characters.
 type token struct {
-	char  rune   // -1: star
+	char  rune   // a character; star (-1) means any number of characters
 	class []span // if not nil, the token matches these characters instead of char; sorted, not adjacent, never empty
 }
 
@@ -103,8 +103,8 @@ func (p *Pattern) Overlaps(q *Pattern) bool {
 }
 
 // Covers reports whether path matches the pattern. path is the path of a single file, slash-separated, clean and
-// relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path may contain
-// invalid UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/reference/tree.md, "A
+// relative to the code repository's root. Each of its characters is literal, even *?[]{}\, and path may contain invalid
+// UTF-8. Unlike a pattern with the same text, path does not include anything below it. See docs/reference/tree.md, "A
 // claim".
 func (p *Pattern) Covers(path string) bool {
 	switch {

@@ -20,14 +20,14 @@ type Log interface {
 	StopBy(at time.Time)
 
 	// Record queues server operations whose files are durable. They are committed within a second (see
-	// docs/explanation/durability.md, "What git log shows"). If done is not nil, it is called once the operations have been
-	// committed. The function done must not call methods of the Log. After calling Record, the caller must not change
-	// ops or any data that they refer to.
+	// docs/explanation/durability.md, "What git log shows"). If done is not nil, it is called once the operations have
+	// been committed. The function done must not call methods of the Log. After calling Record, the caller must not
+	// change ops or any data that they refer to.
 	Record(ops []writer.Op, done func())
 
-	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path means everything
-	// below it. The edits are committed two seconds after the last change, but no later than 30 seconds after the first
-	// one. If there are very many edits, they are committed immediately.
+	// RecordEdits queues paths that other programs have changed, added or removed. A folder's path stands for
+	// everything below the folder. The edits are committed two seconds after the last change, but no later than 30
+	// seconds after the first one. If there are very many edits, they are committed immediately.
 	RecordEdits(paths []string)
 
 	// Preserve returns once the current content of each existing file is in a commit, so that the server may replace
@@ -53,8 +53,8 @@ type Log interface {
 	// in progress, KeepPacks waits for it.
 	KeepPacks(ctx context.Context) (done func(), err error)
 
-	// Still commits everything recorded so far if it can, and calls fn. Until fn returns, the Log changes neither the
-	// branch nor the index. If a commit takes too long, Still returns ErrUnavailable without calling fn.
+	// Still commits everything recorded so far, if possible, and then calls fn. Until fn returns, the Log changes
+	// neither the branch nor the index. If a commit takes too long, Still returns ErrUnavailable without calling fn.
 	Still(ctx context.Context, fn func() error) error
 
 	// Walk calls each with the commits that q selects, newest first. Operations that are not committed yet come first,
@@ -72,7 +72,7 @@ type Log interface {
 	Remote
 }
 
-// DoneQuery selects an agent's operations that have not been undone. An undo (UndoPrefix) is not selected itself. A
+// DoneQuery selects an agent's operations that have not been undone. Undos (UndoPrefix) themselves are not selected. A
 // redo (RedoPrefix) is selected as an operation with the verb of the operation that it redoes.
 type DoneQuery struct {
 	Agent string
@@ -85,9 +85,9 @@ type DoneQuery struct {
 	// included.
 	Along func(verb string) bool
 
-	// Undone selects the operations that were undone and have not been redone since. If it is set, each Done describes
-	// the undo, but has the verb of the undone operation. The list ends at the first wanted operation that is neither
-	// an undo nor a redo, because older undos can no longer be redone.
+	// Undone selects the operations that were undone and have not been redone since then. If it is set, each Done
+	// describes the undo, but has the verb of the undone operation. The list ends at the first wanted operation that is
+	// neither an undo nor a redo, because older undos can no longer be redone.
 	Undone bool
 }
 

@@ -22,7 +22,7 @@ type Query struct {
 	// rather than edits.
 	File func(path string, operations bool) bool
 
-	Progress func(looked int, back time.Time) // called with the number of examined commits and the time of the last one; may be nil
+	Progress func(looked int, back time.Time) // called with the number of commits examined so far and the time of the last one; may be nil
 }
 
 // Revision contains the parts of a commit that a query selects.
@@ -132,9 +132,9 @@ func OfPath(at string) Query {
 	return q
 }
 
-// DayOf returns the day that a message's path or id contains. It uses the date folders of a path if there are any, and
-// otherwise the date in a server-created id. The history contains no earlier changes to the message. DayOf returns the
-// zero time if name contains no day.
+// DayOf returns the day that is part of a message's path or id. It uses the date folders of a path if there are any,
+// and otherwise the date in a server-created id. The history contains no changes to the message before that day. DayOf
+// returns the zero time if name contains no day.
 func DayOf(name string) time.Time {
 	e := strings.Split(name, "/")
 	for i := 0; i+3 <= len(e); i++ {
@@ -153,7 +153,7 @@ func DayOf(name string) time.Time {
 // Entry is an operation, or a set of edits that were committed together.
 type Entry struct {
 	At      format.Stamp `json:"at"`
-	Commit  string       `json:"commit"`            // hash of the commit; empty if not committed yet (usually for less than a second)
+	Commit  string       `json:"commit"`            // hash of the commit; empty if not committed yet (usually less than a second)
 	Verb    string       `json:"verb"`              // the operation's verb; or VerbEdit, VerbRemove, VerbCommit
 	Who     string       `json:"who,omitempty"`     // the agent, or the commit's author; empty for the server itself
 	ID      string       `json:"id,omitempty"`      // message id, if any

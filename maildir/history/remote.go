@@ -9,9 +9,9 @@ import (
 )
 
 // Remote is the shared repository, through which a project's machines exchange a tree's history and the list of their
-// claims. The shared branch is the branch with the same name in the repository that Git calls origin. Only Fetch,
-// Push, FetchClaims and PushClaims contact the shared repository and use the user's Git configuration. The other
-// methods read the most recently fetched data.
+// claims. The shared branch is the branch with the same name in the repository that Git calls origin. Only Fetch, Push,
+// FetchClaims and PushClaims contact the shared repository and use the user's Git configuration. The other methods use
+// the most recently fetched data.
 type Remote interface {
 	// Fetch fetches the shared branch and the list of claims. If the shared branch lacks commits that it had at the
 	// last fetch or push, somebody has force-pushed, and rewritten is true. Fetch returns ErrNoRemote if no origin is
@@ -48,10 +48,10 @@ type Remote interface {
 	// contains new files. WriteClaims also adds the new files to the map files.
 	WriteClaims(ctx context.Context, files map[string]string, fresh map[string][]byte) (Claims, error)
 
-	// PushClaims replaces the shared list with the list named is, unless the shared list's name is no longer was. An
-	// empty name means no list. PushClaims returns ErrBehind if the shared list has changed, ErrDeclined if the host
-	// refuses the list, and ErrNoContact if nothing was sent. After any other error, the shared list may or may not
-	// have been replaced.
+	// PushClaims replaces the shared list if nobody else has changed it. The arguments are the names of the expected
+	// list (was) and of the new list (is). An empty name means no list. PushClaims returns ErrBehind if the shared list
+	// has changed, ErrDeclined if the host refuses the list, and ErrNoContact if nothing was sent. After any other
+	// error, the shared list may or may not have been replaced.
 	PushClaims(ctx context.Context, was, is string) error
 
 	// KeepClaims records the name of the list that the tree now matches, or "" for none.

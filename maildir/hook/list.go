@@ -131,7 +131,7 @@ func (l *List) Create(h Hook, owned func(h *Hook) bool) (*Hook, error) {
 
 // Delete deletes the hook with the given name, considering only hooks that mayDelete accepts. If there are several, it
 // deletes the first one that prefer accepts. It returns ErrNotFound if there is no such hook, and ErrConflict if there
-// are several and prefer accepts none of them.
+// are several such hooks and prefer accepts none of them.
 func (l *List) Delete(name string, mayDelete, prefer func(h *Hook) bool) error {
 	return l.change(func(all []Hook) ([]Hook, error) {
 		var found, preferred []int
@@ -197,8 +197,8 @@ type Present struct {
 	Change int64     // number of the newest change
 }
 
-// Redate resets hooks whose creation time or change number is in the future. Such hooks exist after the clock was set
-// back or the index was lost. Without the reset, they would not run until the clock or the change number catches up.
+// Redate resets hooks whose creation time or change number is in the future. This happens after the clock is set back
+// or the index is lost. Without the reset, they would not run until the clock or the change number catches up.
 //
 // If a hook's creation time is in the future, Redate sets it to the time at which the store was opened. Redate
 // returns these hooks as they were before the reset. Redate calls ask while the list is locked, because a hook

@@ -58,7 +58,7 @@ type entry struct {
 // End is the result of a command.
 type End struct {
 	Exit   int    // exit status; -1 if there is none
-	Why    string // "timeout", "signal: killed" and so on; empty if the command exited by itself
+	Why    string // "timeout", "signal: killed" and so on; empty if the command exited on its own
 	Took   time.Duration
 	Output []byte // the last part of the command's output
 }
@@ -220,7 +220,7 @@ func (l *Log) file(hook, message string) string {
 	return filepath.Join(l.dir, hashName(hook, message)+markEnd)
 }
 
-// Ran reports whether a run of the hook for the message has begun. The answer is reliable only while the mark is kept.
+// Ran reports whether a run of the hook for the message has begun. The result is reliable only while the mark is kept.
 func (l *Log) Ran(h *Hook, message string) bool {
 	_, err := os.Lstat(l.file(h.Key(), message))
 	return err == nil

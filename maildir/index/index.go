@@ -1,5 +1,5 @@
-// Package index defines the index from the point of view of package maildir: the interface Index, its rows and
-// queries, and Room, the space for messages in an answer. Package indexer implements the interface.
+// Package index defines the index as package maildir sees it. It contains the interface Index, the index's rows and
+// queries, and Room, the space for messages in a response. Package indexer implements the interface.
 package index
 
 import (
@@ -27,8 +27,8 @@ type Index interface {
 	// project, Attach only replaces the tree.
 	Attach(ctx context.Context, project string, tree *tree.Tree) error
 
-	// Detach removes a project whose tree no longer exists, including its rows and changes. It records one change: see
-	// Change.RemovesProject. No other call for the project may be in progress.
+	// Detach removes a project whose tree no longer exists, including its rows and changes. It records one change (see
+	// Change.RemovesProject). No other call for the project may be in progress.
 	Detach(ctx context.Context, project string) error
 
 	// Ingest brings the rows of the files at paths up to date with the tree, in one transaction. It returns the changes
@@ -59,7 +59,7 @@ type Index interface {
 	LastChange(ctx context.Context) (int64, error)
 
 	Agent(ctx context.Context, project, name string) (*AgentRow, error) // nil if there is none
-	Agents(ctx context.Context, project string) ([]AgentRow, error)     // sorted by name; without Program, Model, Task
+	Agents(ctx context.Context, project string) ([]AgentRow, error)     // sorted by name, without Program, Model and Task
 	// LastRead returns the time of each agent's newest read mark, by agent name. It omits agents without read marks.
 	LastRead(ctx context.Context, project string) (map[string]time.Time, error)
 	// AgentsAfter returns up to limit agents whose names come after the given name, sorted by name, with all fields
@@ -77,7 +77,7 @@ type Index interface {
 	// without its body. It returns nil if there is none.
 	FromElsewhere(ctx context.Context, project, messageID string) (*MessageRow, error)
 	// Files returns the paths of all files that belong to a message: its canonical file, its copies and its marks,
-	// including ignored ones.
+	// including ignored files.
 	Files(ctx context.Context, project, id string) ([]string, error)
 	// Body returns n bytes of a message's body, starting at offset. It returns fewer bytes if the body ends earlier,
 	// and "" if there is no such message.
@@ -116,8 +116,8 @@ type Index interface {
 	Counts(ctx context.Context, project, agent string) (Counts, error)
 
 	// Due returns two groups of messages, in any order. The first group contains messages that may be waiting for the
-	// agent: they are unread, need the agent's acknowledgment, or were received recently. The second group contains
-	// the agent's own messages whose recipients it may be waiting for: they need acknowledgments or were sent
+	// agent: they are unread, need the agent's acknowledgment, or were received recently. The second group contains the
+	// agent's own messages whose recipients the agent may be waiting for: they need acknowledgments or were sent
 	// recently. Due omits archived messages.
 	Due(ctx context.Context, q DueQuery) ([]Due, error)
 	// Replied reports who has written in a message's thread since that message. The keys are the messages' cursors.
@@ -126,12 +126,11 @@ type Index interface {
 	Hidden(ctx context.Context, project, agent string, now time.Time) (map[string]Hidden, error)
 	// Asked returns up to limit messages that were created since the given time and ask for an answer, newest first.
 	Asked(ctx context.Context, project string, since time.Time, limit int) ([]Asked, error)
-	// Acts returns the times at which an agent wrote, read or acknowledged a message, newest first. It returns at most
-	// limit times.
+	// Acts returns up to limit times at which an agent wrote, read or acknowledged a message, newest first.
 	Acts(ctx context.Context, project, agent string, limit int) ([]time.Time, error)
 	// Outlines returns an outline of each message and its thread. The keys are the messages' cursors.
 	Outlines(ctx context.Context, project string, cursors []int64) (map[int64]Outline, error)
-	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // in descending order of file name; empty past the end
+	Box(ctx context.Context, q BoxQuery) ([]BoxRow, error) // sorted by file name in descending order; empty if the offset is past the end
 
 	// Search finds messages. It returns ErrInvalid for a cursor that it did not return.
 	Search(ctx context.Context, q SearchQuery) (Found, error)
@@ -146,15 +145,15 @@ type Index interface {
 	Claims(ctx context.Context, project string) ([]claim.Row, error)
 	// ClaimsAt returns the valid claims in the files at paths, sorted as in Claims.
 	ClaimsAt(ctx context.Context, project string, paths []string) ([]claim.Row, error)
-	// Problems returns a project's problems, or those of all projects if project is "", sorted by path. most limits
-	// their number; AllProblems means no limit.
+	// Problems returns a project's problems, or those of all projects if project is "", sorted by path. most limits the
+	// number of results. AllProblems means no limit.
 	Problems(ctx context.Context, project string, most int) ([]format.Problem, error)
 
 	// CountProblems counts a project's problems.
 	CountProblems(ctx context.Context, project string) (int, error)
 
-	// Newest returns the newest messages in all projects, newest first, and at most limit of them. Only project, id,
-	// thread, sender and subject are set.
+	// Newest returns up to limit of the newest messages in all projects, newest first. Only project, id, thread, sender
+	// and subject are set.
 	Newest(ctx context.Context, limit int) ([]MessageRow, error)
 	// ProjectsWith returns the projects that contain the named item, most recently active first. The argument what is
 	// format.KindProfile for an agent, format.KindCanonical for a message id, and format.KindOther for a thread.
@@ -169,7 +168,7 @@ type Index interface {
 // Ingested is the result of an ingest.
 type Ingested struct {
 	Changes    []Change          // in the order in which they were recorded
-	Unreadable []tree.Unreadable // sorted by path; their rows are unchanged, and the caller must ingest them again
+	Unreadable []tree.Unreadable // unreadable files, sorted by path; their rows are unchanged, and the caller must ingest the files again
 	Untimed    []string          // all marks in the tree that have no time; set only by Reconcile
 }
 
@@ -203,7 +202,7 @@ type AgentRow struct {
 	HasProfile bool         // a valid profile.json exists
 	Status     string       // ready, work, offline; empty if there is no status file
 	Hold       *format.Hold // the hold, even an expired one; nil if there is no valid hold
-	LastActive time.Time    // when the agent last sent, read, acknowledged or claimed, or was created; zero if never
+	LastActive time.Time    // when the agent was created, or last sent, read, acknowledged or claimed something; zero if none of these
 	// LastSubject is the subject of the newest message that the agent sent, or empty if there is none.
 	LastSubject string
 	Counts
@@ -223,7 +222,7 @@ type MessageRow struct {
 	format.Message           // BCC is empty unless documented otherwise; Body is set only if requested
 	Path           string    // the file from which the content was read
 	Cursor         int64     // position in chronological order; opaque
-	Question       bool      // whether the message asks its recipients for an answer: see package question
+	Question       bool      // whether the message asks its recipients for an answer (see package question)
 	Receipts       []Receipt // the recipients' receipts; nil unless documented otherwise
 
 	// Astray means that the message was read from the inbox of an agent that is not a recipient, so a user or program
@@ -232,7 +231,7 @@ type MessageRow struct {
 
 	BodyBytes int64 // size of the whole body
 	BodyFrom  int64 // offset of Body in the whole body
-	BodyNext  int64 // offset of the rest of the body if it did not fit in a Room; 0 if Body reaches the end
+	BodyNext  int64 // offset at which the body continues if it did not fit in a Room; 0 if Body reaches the end
 }
 
 // WithoutRe returns a subject without the "Re:" that begins a reply's subject.
@@ -320,7 +319,7 @@ type InboxQuery struct {
 	// If it is set, Bodies, Limit and Before are the only other filters that apply.
 	AwaitingAck bool
 	Limit       int    // default 20, at most 200
-	Before      int64  // cursor: only rows chronologically before it; 0 starts with the newest
+	Before      int64  // only rows chronologically before this cursor; 0 starts with the newest row
 	Peek        bool   // the reader is not the agent, so the read does not count as the agent's activity
 	ReplyTo     string // only replies to this message; empty for all
 	Room        *Room  // the page ends when the Room is full; if nil, only Limit applies
@@ -334,7 +333,7 @@ type InboxQuery struct {
 type DueQuery struct {
 	Project, Agent string
 	Since          time.Time // messages since this time are considered recent
-	Most           int       // limit for each kind: unread; urgent unread; read, asking; recent; sent, asking; sent
+	Most           int       // limit for each group: unread, unread and urgent, read and asking, recent, sent and asking, sent
 	Open           bool      // omit the bcc recipients of the agent's own messages
 }
 
@@ -348,7 +347,7 @@ type Due struct {
 	Kind       string // to, cc or bcc; KindSent for the agent's own message
 	Unread     bool   // the agent has not read the message
 	Asks       bool   // still waiting for an acknowledgment
-	Question   bool   // the message asks for an answer: see package question
+	Question   bool   // the message asks for an answer (see package question)
 	ID         string
 	Of         []string // for the agent's own message: To or, if Asks is set, a sorted list of the agents that have not acknowledged it
 }
@@ -397,7 +396,7 @@ type ThreadQuery struct {
 	Receipts bool      // for Project.ThreadPage: include receipts, as in Project.Message
 	Agent    string    // for Project.ThreadPage: include the copies of this agent; empty for none
 	Limit    int       // 0 for all
-	After    int64     // cursor: only messages chronologically after it; 0 starts with the oldest
+	After    int64     // only messages chronologically after this cursor; 0 starts with the oldest message
 	MostBody int64     // number of bytes to read from the beginning of each body; 0 for all
 	MostText int64     // maximum total size of all bodies in bytes; used only with MostBody
 	Newest   bool      // for Project.ThreadPage: the newest messages, in chronological order

@@ -8,25 +8,26 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Room is the space for messages in an answer of limited size. A toolset creates a Room for each call. A read adds
+// Room is the space for messages in a response of limited size. A toolset creates a Room for each call. A read adds
 // messages to the Room until it is full, and does not read bodies that would not fit. The first message is always
 // included, with as much of its body as fits. The read ends before the first later message that does not fit
 // completely. A nil Room has no limit. A Room is not safe for concurrent use.
 type Room struct {
-	// Small and Large are answer sizes in bytes. A read first uses Small, which needs no reservation. If Small is not
+	// Small and Large are response sizes in bytes. A read first uses Small, which needs no reservation. If Small is not
 	// enough, the read is repeated with Large, after Reserve.
 	Small, Large int
-	// Row returns how many bytes a message takes up in the answer, not counting its body.
+	// Row returns how many bytes a message takes up in the response, not counting the message's body.
 	Row func(m *MessageRow) int
-	// Fit finds the longest prefix of text that fits into the space left in the answer, most bytes, and does not end
-	// inside a character. The prefix is n bytes long and takes up size bytes in the answer.
+	// Fit finds the longest prefix of text that fits into the space left in the response and does not end inside a
+	// character. The argument most is the number of bytes left. The prefix is n bytes long and takes up size bytes in
+	// the response.
 	Fit func(text string, most int) (n, size int)
-	// Reserve waits until the server has memory for an answer of Large bytes. beside is the number of bytes to reserve
-	// in addition. If it fails, the tool call returns its error. Release frees that memory. A call that waits for mail
-	// may free the memory first.
+	// Reserve waits until the server has memory for a response of Large bytes. beside is the number of bytes to reserve
+	// in addition. If Reserve fails, the tool call returns the error. Release frees that memory. A call that waits for
+	// mail may free the memory first.
 	Reserve func(ctx context.Context, beside int64) error
 	Release func()
-	// Offset is the byte offset in the first message's body at which the answer begins. It must be at the start of a
+	// Offset is the byte offset in the first message's body at which the response begins. It must be at the start of a
 	// character.
 	Offset int64
 
@@ -112,9 +113,9 @@ func (r *Room) Take(m *MessageRow, body func(offset, n int64) (string, error)) (
 	return true, nil
 }
 
-// takeBody reads the body from offset from, if it fits into left bytes of the answer. If must is set and the body does
-// not fit, takeBody reads as much as fits. size is the number of bytes that the text takes up in the answer. If the
-// body does not fit, takeBody marks the room as full and, unless must is set, returns a negative size.
+// takeBody reads the body from offset from, if it fits into left bytes of the response. If must is set and the body
+// does not fit, takeBody reads as much as fits. size is the number of bytes that the text takes up in the response. If
+// the body does not fit, takeBody marks the room as full and, unless must is set, returns a negative size.
 func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body func(offset, n int64) (string, error)) (size int, err error) {
 	rest := m.BodyBytes - from
 	switch {
@@ -125,7 +126,7 @@ func (r *Room) takeBody(m *MessageRow, from int64, left int, must bool, body fun
 			Counts: []int{int(from)},
 			Limit:  int(m.BodyBytes),
 		}
-	case rest > int64(left) && !must: // each byte takes up at least one byte in the answer
+	case rest > int64(left) && !must: // each byte takes up at least one byte in the response
 		r.full = true
 		return -1, nil
 	}

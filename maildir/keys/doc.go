@@ -2,7 +2,7 @@
 // the store's folder, never in a tree that a `git pull` could change:
 //
 //	key            the private key for the store's own seals, created at the first start
-//	key.old        a key file in an older format: its seals are no longer trusted
+//	key.old        a key file in an older format, whose seals are no longer trusted
 //	token          the bearer token for the store's clients, created at the first start
 //	trusted_keys   the other keys whose seals are trusted: one public key and name per line
 //

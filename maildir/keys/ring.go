@@ -109,7 +109,7 @@ type Voucher struct {
 	Machine       string // name of the trusted key that sealed the message; empty for this store's own key
 }
 
-// SelfAsserted is the text that answers show if no server has authenticated the sender.
+// SelfAsserted is the text that responses show if no server has authenticated the sender.
 const SelfAsserted = "self-asserted"
 
 // String says in words who vouches for the sender: "person, uid 1000", "uid 1000 (program)", "token", "dmarc

@@ -126,8 +126,8 @@ func changeTrusted(root string, edit func(lines []string) ([]string, error)) err
 	return tree.WriteFile(file, []byte(strings.Join(append(lines, ""), "\n")))
 }
 
-// withoutKey returns the lines without those that contain a certain key. The argument which is the key's name, its id,
-// or the public key itself. found reports whether there was such a line.
+// withoutKey returns the lines that do not contain a certain key. The argument which is the key's name, its id, or the
+// public key itself. found reports whether there was such a line.
 func withoutKey(lines []string, which string) (left []string, found bool) {
 	left = slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
 		k, err := Parse(line)

@@ -15,8 +15,8 @@ import (
 // whereas this parser reads each byte at most twice.
 type bareLinks struct{}
 
-// Trigger returns the bytes at which goldmark calls Parse: white space, which is represented by the space, and opening
-// parentheses. goldmark also calls Parse at the beginning of a text.
+// Trigger returns the bytes at which goldmark calls Parse: a space, which stands for any white space, and an opening
+// parenthesis. goldmark also calls Parse at the beginning of a text.
 func (bareLinks) Trigger() []byte { return []byte{' ', '('} }
 
 // Parse returns a link if an address begins at the current position, or after the trigger byte at that position.
@@ -45,8 +45,8 @@ func (bareLinks) Parse(parent ast.Node, block text.Reader, pc parser.Context) as
 // bareBegins lists the prefixes of a bare address. A host must follow the prefix.
 var bareBegins = []string{"https://", "http://", "www."}
 
-// bareAddress returns the web address at the beginning of a line, or nil if there is none. The address extends to a
-// space or "<", without final punctuation.
+// bareAddress returns the web address at the beginning of a line, or nil if there is none. The address ends before the
+// first space, "<" or unprintable character, and does not include trailing punctuation.
 func bareAddress(line []byte) []byte {
 	for _, begin := range bareBegins {
 		if len(line) < len(begin) || !strings.EqualFold(string(line[:len(begin)]), begin) {

@@ -10,7 +10,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// BenchmarkRender measures converting a body to HTML, which the page does for each message that it shows.
+// BenchmarkRender measures the conversion of a body to HTML. The page converts the body of each message that it shows.
 func BenchmarkRender(b *testing.B) {
 	body := ordinary(b)
 	b.SetBytes(int64(len(body)))
@@ -42,7 +42,7 @@ func BenchmarkFirstHeading(b *testing.B) {
 	}
 }
 
-// BenchmarkPlainText measures extracting an excerpt.
+// BenchmarkPlainText measures how long it takes to extract an excerpt.
 func BenchmarkPlainText(b *testing.B) {
 	body := ordinary(b)
 	b.ReportAllocs()

@@ -105,6 +105,6 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// allowed is the maximum CPU time for one body. On an idle machine, the slowest body takes a tenth of this time; under
+// allowed is the maximum CPU time for one body. On an idle machine, the slowest body takes a tenth of this time. Under
 // load, it may take eight times as long. With a parser that takes cubic time, it would take hundreds of times as long.
 const allowed = 20 * time.Second * slow

@@ -20,7 +20,7 @@ type Attributes map[string]func(value string) bool
 // contain other tags. Each link gets rel="nofollow noreferrer".
 func Clean(page string, allowed Policy) string {
 	var b strings.Builder
-	dropped := map[string]int{} // number of dropped start tags without an end tag so far, by element
+	dropped := map[string]int{} // number of dropped start tags that have not been closed yet, by element
 	for z := html.NewTokenizer(strings.NewReader(page)); ; {
 		switch z.Next() {
 		case html.ErrorToken:

@@ -54,15 +54,15 @@ func PlainText(body string) string {
 // cutImage matches an image at the end of text that ends inside the image's data URI.
 var cutImage = lazy.Regexp(`\]\(data:[^\s()]*\s*$`)
 
-// beginning is like clipBody, but it does not count the data of images, and it closes an image whose data is cut off.
+// beginning is like clipBody, but does not count image data, and closes an image whose data is cut off.
 func beginning(body string, limit int) (string, bool) {
 	body, _ = shorten(body)
 	body, cut := clipBody(body, limit)
 	return cutImage().ReplaceAllString(body, "](data:)"), cut
 }
 
-// eachBlock calls do for each block of a body that contains text, in order, until do returns false. The text contains
-// the block's line breaks.
+// eachBlock calls do for each block of a body that contains text, in order, until do returns false. The text keeps the
+// block's line breaks.
 func eachBlock(body string, do func(n ast.Node, text string) bool) {
 	source := []byte(normalize(body))
 	doc := parseTree(source)
@@ -89,7 +89,7 @@ func eachBlock(body string, do func(n ast.Node, text string) bool) {
 
 var htmlTag = lazy.Regexp(`<[^<>]*>`)
 
-// readLines returns the lines of a code block unchanged, or the lines of an HTML block without tags.
+// readLines returns the lines of a code block unchanged, and the lines of an HTML block with the tags removed.
 func readLines(source []byte, block ast.Node) string {
 	var b proseBuilder
 	for i := range block.Lines().Len() {

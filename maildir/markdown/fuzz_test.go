@@ -12,8 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// FuzzRead checks that no body causes a panic or a result that exceeds the limits. Render must succeed for a small
-// body. Otherwise, goldmark has panicked.
+// FuzzRead checks that no body causes a panic or a result that exceeds the limits. It also checks that Render succeeds
+// for each small body. If Render fails for such a body, goldmark has panicked.
 func FuzzRead(f *testing.F) {
 	bodies := hostile(300)
 	for _, name := range slices.Sorted(maps.Keys(bodies)) {

@@ -110,7 +110,7 @@ func imageSpans(doc ast.Node, text string) []imageSpan {
 	return all
 }
 
-// unbracket decodes a destination that is written in Markdown.
+// unbracket decodes a destination written in Markdown. It removes angle brackets and resolves escapes.
 func unbracket(raw string) string {
 	return unescape(strings.TrimSuffix(strings.TrimPrefix(raw, "<"), ">"))
 }
@@ -200,8 +200,8 @@ func (c cuts) origin(at int) int {
 	return at + c[i-1].gone
 }
 
-// shorten leaves out most of the data in each data URI. The data may be megabytes long, and the parser does not need
-// it.
+// shorten leaves out most of the data in each data URI, because the data may be megabytes long and the parser does not
+// need it.
 func shorten(body string) (short string, left cuts) {
 	const mark, kept = ";base64,", 16
 	var out strings.Builder

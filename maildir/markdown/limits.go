@@ -20,11 +20,11 @@ const (
 	plainLimit = 8 << 10
 
 	textRunes    = 300 // maximum number of runes that PlainText returns
-	headingRunes = 200 // maximum number of runes that FirstHeading returns; 200 runes take at most 800 bytes, and a subject may have 998
+	headingRunes = 200 // maximum number of runes that FirstHeading returns; they take at most 800 bytes, and a subject may have 998 bytes
 )
 
-// clipBody returns up to limit bytes of body, and reports whether it cut anything off. It cuts after a line if the
-// second half of these bytes contains a line ending, and otherwise at a rune boundary.
+// clipBody returns up to limit bytes of body, and reports whether it cut anything off. If the second half of these
+// bytes contains a line ending, clipBody cuts after the last one. Otherwise, it cuts at a rune boundary.
 func clipBody(body string, limit int) (string, bool) {
 	if len(body) <= limit {
 		return body, false

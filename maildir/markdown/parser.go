@@ -49,8 +49,8 @@ func newParser(more ...util.PrioritizedValue) parser.Parser {
 	)
 }
 
-// shallow limits the nesting depth of blocks. Below maxDepth, it opens only paragraphs, so the markup of deeper
-// blocks becomes text. Otherwise, goldmark's running time and the size of the HTML would grow with the square of the
+// shallow limits the nesting depth of blocks. Beyond maxDepth, it opens only paragraphs, so the markup of deeper blocks
+// becomes text. Without this limit, goldmark's running time and the size of the HTML would grow with the square of the
 // depth.
 type shallow struct{ parser.BlockParser }
 

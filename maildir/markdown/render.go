@@ -58,7 +58,7 @@ func renderTree(doc ast.Node, source []byte, nodes reading) (page string, ok boo
 	return b.String(), err == nil
 }
 
-// reading renders the nodes whose HTML differs from goldmark's.
+// reading renders the nodes for which our HTML differs from goldmark's.
 type reading struct {
 	image func(destination string) (address string)
 }

@@ -130,7 +130,7 @@ func (c *wordCollector) inline(n ast.Node, in style) {
 	}
 }
 
-// within calls write. If the terminal has no styles, within writes the markup before and after the content, too.
+// within calls write to add content. If the terminal has no styles, within also writes the markup before and after it.
 func (c *wordCollector) within(markup string, write func()) {
 	if c.Paint != nil {
 		markup = ""

@@ -14,7 +14,7 @@ type Terminal struct {
 	Width   int                             // number of columns in a line; code and long words may exceed it
 	Columns func(text string) int           // returns the number of columns that text takes up
 	Plain   func(text string) string        // replaces terminal control characters in the sender's text
-	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; nil means to keep the markup
+	Paint   func(codes, text string) string // adds ECMA-48 codes, such as "1;3", to text; if nil, Render keeps the markup
 }
 
 // Render converts a body to lines for the terminal. If the body is larger than [Limit] or goldmark fails, it returns
@@ -147,7 +147,7 @@ func (s *sheet) prose(n ast.Node, m *margin, base style) {
 	}
 }
 
-// leastCell is the smallest width to which a table's columns are narrowed.
+// leastCell is the smallest width to which a table column is narrowed.
 const leastCell = 8
 
 // table writes a table, and narrows the table's columns to fit the width. If the table has too many columns, it

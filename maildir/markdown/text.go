@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// blank reports whether a rune is white space or a control character, which are folded into spaces.
+// blank reports whether a rune is white space or a control character. Both are folded into spaces.
 func blank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
 // Line returns text as a single line of up to 300 runes, without control characters.

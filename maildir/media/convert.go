@@ -11,13 +11,13 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// MaxConvert is the maximum number of pixels in an image to convert. Converting a screenshot of 1920 × 1080 pixels,
-// which is just below this limit, takes about 130 MiB of memory.
+// MaxConvert is the maximum number of pixels of an image that ToWebP converts. Converting a screenshot of 1920 × 1080
+// pixels, which is just below this limit, takes about 130 MiB of memory.
 const MaxConvert = 1 << 21
 
-// ToWebP converts the image to lossless WebP if the result is smaller. It returns a clause that says why the file
-// stays unchanged, or "" if the file was converted, is already WebP, or is not an image. A file that cannot be
-// decoded becomes inert: see Odd.
+// ToWebP converts the image to lossless WebP if the result is smaller. It returns a clause that says why the file stays
+// unchanged, or "" if the file was converted, is already WebP, or is not an image. A file that cannot be decoded is
+// made inert, and its field Odd says why.
 func (f *File) ToWebP() (kept string) {
 	if !f.MayConvert() {
 		return f.fixed()

@@ -18,9 +18,9 @@ const MaxPixels = 50_000_000
 type File struct {
 	Data   []byte
 	Type   string // media type
-	Ext    string // extension of the stored file, with its dot, or empty
-	Pixels int    // number of pixels; 0 if it is not an image, or an image that no viewer should open
-	Odd    string // how the stored file differs from what its name suggests, as a clause; empty if it does not
+	Ext    string // extension of the stored file, including its dot; may be empty
+	Pixels int    // number of pixels; 0 if the file is not an image, or if no viewer should open it
+	Odd    string // how the stored file differs from what its name suggests, as a clause; empty if it does not differ
 
 	layout layout // set only for an image
 }

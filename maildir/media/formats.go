@@ -15,7 +15,7 @@ import (
 	"golang.org/x/image/webp"
 )
 
-// layout contains what the walk function of an imageFormat finds out about an image.
+// layout describes an image, as found by the walk function of the image's format.
 type layout struct {
 	width, height int
 	webp          bool

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// maxPhoto is the maximum number of pixels of a photograph to re-encode.
+// maxPhoto is the maximum number of pixels of a photograph that Recode may re-encode.
 const maxPhoto = 1 << 23
 
 // IsPhoto reports whether the file is a JPEG image that Recode may re-encode.

@@ -40,8 +40,9 @@ type Change struct {
 
 // Merge returns the changes that turn our side into the merge of both sides. theirsLater reports whether the last
 // commit that changed a path is theirs. Merge calls it only for paths that both sides have changed. If the other side
-// calls Merge with the sides swapped, and its theirsLater returns the opposite, the result is the same files. stay is
-// the number of paths that the other side has changed, but that are not synchronized because of their mode or name.
+// calls Merge with the sides swapped and with a theirsLater that returns the opposite, both sides end up with the same
+// files. stay is the number of paths that the other side has changed but that are not synchronized because of their
+// mode or name.
 func Merge(files []File, theirsLater func(path string) bool) (changes []Change, stay int) {
 	for _, f := range files {
 		switch {
@@ -63,7 +64,7 @@ func Merge(files []File, theirsLater func(path string) bool) (changes []Change, 
 
 // both merges a file that both sides have changed differently. For a message, both versions are kept. For any other
 // file, only the later version is kept. If one side has removed the file and the other side has changed it, the file is
-// kept, unless it is a mark. For a mark, the later of the two wins.
+// kept, unless it is a mark. For a mark, the later change wins.
 func (f File) both(theirsLater func(path string) bool) (changes []Change) {
 	kind := format.Locate(f.Path).Kind
 	if !kind.Mark() {

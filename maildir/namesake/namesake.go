@@ -20,7 +20,7 @@ import (
 // commit has no such profile, its Name is "".
 type Versions struct{ Base, Ours, Theirs format.Profile }
 
-// Pair is two agents with the same name.
+// Pair describes two different agents with the same name.
 type Pair struct {
 	Name         string
 	Ours, Theirs format.Profile
@@ -143,9 +143,9 @@ func (p *Pair) Path(path string) (to string, in bool) {
 	return format.AgentsDir + "/" + p.To + "/" + rest, in
 }
 
-// MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves them in the base
-// and, unless the other side has already renamed the agent, on the other side. The function ours returns this
-// machine's entry at a path. MoveFiles returns any error from ours.
+// MoveFiles returns a merge's files, with the second agent's files moved to its new name. It moves the files in the
+// base. Unless the other side has already renamed the agent, it also moves them on the other side. The function ours
+// returns this machine's entry at a path. MoveFiles returns any error from ours.
 func (p *Pair) MoveFiles(files []merge.File, ours func(path string) (merge.Entry, error)) ([]merge.File, error) {
 	all := slices.Clone(files)
 	at := map[string]int{}

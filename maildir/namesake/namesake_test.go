@@ -55,7 +55,7 @@ func TestFind(t *testing.T) {
 		profiles names
 		agents   []string // on this machine
 		want     []string // "NAME: the side that keeps it, the other agent's new name"
-		reverse  []string // the results on the other machine, which has no agents besides these; not checked if nil
+		reverse  []string // the results on the other machine if it has no further agents; not checked if nil
 	}{
 		{name: "one agent", profiles: names{"Ann": {"a 1", "a 1", "a 1"}}},
 		{name: "new there", profiles: names{"Ann": {"", "", "b 1"}}},

@@ -49,7 +49,7 @@ type saved struct {
 	sum  string // SHA-256 of the file's bytes
 
 	day   string // date of the file's mtime in the server's time zone, such as 2026-11-28
-	own   string // the key in the file's header; empty if there is none
+	own   string // the key in the file's header; empty if the header has none
 	daily bool   // the file's header contains "repeat: daily"
 }
 
@@ -115,7 +115,7 @@ func (o *Outbox) NoteSaved(paths []string, changes []index.Change) {
 			at[c.Path] = c.Kind == format.KindInbox && c.Op != index.Removed
 		}
 	}
-	due := o.pending.in(SettleTime) // one time for all, so that takeDue returns them together, in order
+	due := o.pending.in(SettleTime) // the same time for all files, so that takeDue returns them together, in order
 	for path, is := range at {
 		if is {
 			o.schedule(path, due)
@@ -282,8 +282,8 @@ func (o *Outbox) sendSaved(ctx context.Context, f pendingFile) error {
 }
 
 // withoutBlind returns a refusal about a draft's recipients in a form that Postmaster may send. Anyone can read
-// Postmaster's mail, so the refusal must not mention a recipient that appears only in bcc, or names similar to that
-// recipient (invariant I7).
+// Postmaster's mail, so the refusal must not mention a recipient that appears only in bcc, or names that resemble that
+// recipient's name (invariant I7).
 func (o *Outbox) withoutBlind(d *sending.Order, err error) error {
 	var e *refusal.Error
 	if !errors.As(err, &e) || !e.Field.OfRecipients() || e.Name == "" {

@@ -68,7 +68,8 @@ func (o *Outbox) withdrawUnsent(ctx context.Context, path string) error {
 	return o.mail.Writer.Do(ctx, tx)
 }
 
-// unreadAbout returns the ids of Postmaster's messages about an outbox file. It omits those that the author has read.
+// unreadAbout returns the ids of Postmaster's messages about an outbox file. It omits messages that the author has
+// read.
 func (o *Outbox) unreadAbout(ctx context.Context, path string) (ids []string, err error) {
 	rows, err := o.mail.Store.Index.Thread(ctx, index.ThreadQuery{Project: o.mail.Slug, Thread: unsent.Thread(path)})
 	if err != nil {

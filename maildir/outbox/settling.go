@@ -17,7 +17,7 @@ const SettleTime = 2 * time.Second
 // for concurrent use. Use newDebouncer to create one.
 type debouncer struct {
 	now  func() time.Time // a monotonic clock
-	bell chan struct{}    // receives a value when a file is added, which may be due first
+	bell chan struct{}    // receives a value when a file is added, because that file may be due first
 
 	mu    sync.Mutex
 	files map[string]pendingFile // by path
@@ -34,10 +34,10 @@ func newDebouncer(now func() time.Time) debouncer {
 	return debouncer{now: now, bell: make(chan struct{}, 1), files: map[string]pendingFile{}}
 }
 
-// in returns the time d from now.
+// in returns the time that is d from now.
 func (s *debouncer) in(d time.Duration) time.Time { return s.now().Add(d) }
 
-// wait schedules a file to be handled at the time due, provided that it is then still in the state st.
+// wait schedules a file to be handled at the time due if its state is still st at that time.
 func (s *debouncer) wait(path string, st tree.FileStat, due time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

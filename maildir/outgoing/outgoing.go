@@ -41,7 +41,7 @@ const (
 
 // Item is a message to one recipient.
 type Item struct {
-	ID        string    `json:"id"`         // the item's id: see ID
+	ID        string    `json:"id"`         // the item's id, as returned by ID
 	Project   string    `json:"project"`    // slug
 	Message   string    `json:"message"`    // message id; the sender gets one report for all items of a message
 	MessageID string    `json:"message_id"` // Message-ID as in the email, without < and >
@@ -95,7 +95,7 @@ func Encode(key []byte, i *Item) ([]byte, error) {
 	return signed.Encode(key, label, i)
 }
 
-// label identifies the files of this package: see package signed.
+// label identifies the files of this package. See package signed.
 const label = "mailtree queue"
 
 // Folder is a project's queue.
@@ -168,7 +168,7 @@ func (f *Folder) Open() (all []Item, err error) {
 
 // Since returns the items queued at or after the given time, whether or not they have ended.
 func (f *Folder) Since(at time.Time) (all []Item, err error) {
-	for _, dir := range []string{format.QueueDir, endedDir} { // in this order, no item that ends now is missed
+	for _, dir := range []string{format.QueueDir, endedDir} { // in this order, so that no item that ends during the loop is missed
 		entries, err := f.Tree.List(dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -77,8 +77,8 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// TestForeign checks that a file is treated as an item only if this store wrote it for this project and under this
-// name.
+// TestForeign checks that a file is treated as an item only if this store wrote it for this project and under the
+// file's present name.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	f := folder(t)

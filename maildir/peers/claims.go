@@ -26,7 +26,7 @@ func (e *remoteError) Error() string { return e.err.Error() }
 
 func (e *remoteError) Unwrap() error { return e.err }
 
-// Grant creates or renews claims if the mail is shared with other machines: see claims.Claims.Grant.
+// Grant creates or renews claims if the mail is shared with other machines. See claims.Claims.Grant.
 func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, error) {
 	if err := sy.mail.NeedAgent(ctx, refusal.Agent, r.Agent); err != nil {
 		return nil, err
@@ -71,8 +71,8 @@ func (sy *Sync) Grant(ctx context.Context, r *claim.Request) (*claim.Result, err
 const claimsDeclined = "The host of the shared repository rejects refs under refs/mailtree/, which machines " +
 	"use to share their claims. Allow these refs there, or share the mail through another host."
 
-// refuseDeclined returns the refusal for an action that needs the other machines' claims, if the host of the shared
-// repository rejects the refs for claims.
+// refuseDeclined returns the refusal for an action that needs the other machines' claims but cannot get them, because
+// the host of the shared repository rejects the refs for claims.
 func refuseDeclined(err error) error {
 	return &refusal.Error{
 		What: refusal.Unavailable("Nothing was claimed: {why}. Allow these refs on that host, or share the mail " +
@@ -92,8 +92,8 @@ func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) erro
 }
 
 // runClaimRounds synchronizes the shared list and the local claim files. It adds local claims to the list, removes
-// released ones, and applies remote changes to the files. res is the answer to ask, or nil if ask is nil. The caller
-// must hold sy.turn.
+// released ones, and applies remote changes to the files. res is the result of the request ask, or nil if ask is nil.
+// The caller must hold sy.turn.
 //
 // The first try uses the most recently fetched list. runClaimRounds refuses a request only after a fetch. It returns
 // remoteError, any refusal from checkFormat, or errors from the history and the writer.
@@ -168,7 +168,7 @@ func (sy *Sync) SyncClaims(ctx context.Context) error {
 }
 
 // KeepRegained adds to the shared list the claims that were restored by undoing a release. It returns ErrConflict if
-// another agent has claimed one of them in the meantime.
+// another agent has claimed one of them since then.
 func (sy *Sync) KeepRegained(ctx context.Context, done *history.Done) error {
 	if err := sy.SyncClaims(ctx); err != nil {
 		return err

@@ -71,7 +71,7 @@ func (sy *Sync) ownKey() (k keys.Key, err error) {
 	return k, nil
 }
 
-// checkFormat refuses a merge if the shared branch has a format that this machine does not support: see
+// checkFormat refuses a merge if the shared branch has a format that this machine does not support. See
 // projectformat.Refuse. Until a later call returns nil, the shared list of claims is not used either. checkFormat
 // returns any error from the history.
 func (sy *Sync) checkFormat(ctx context.Context, m *history.MergeInput) error {
@@ -128,9 +128,9 @@ func (sy *Sync) refusedFormat() error {
 }
 
 // RaiseFormat raises the project's format to the highest format that this machine supports. It returns the format
-// before and after. If the mail is shared, it first synchronizes the mail, and then pushes the new format. It returns
-// ErrConflict if a machine in the project supports only lower formats or project.json is invalid, or any error from Now
-// and the writer.
+// before and after. If the mail is shared, RaiseFormat first synchronizes the mail, and then pushes the new format. It
+// returns ErrConflict if a machine in the project supports only lower formats or if project.json is invalid, and any
+// error from Now or the writer.
 func (sy *Sync) RaiseFormat(ctx context.Context) (was, now int, err error) {
 	if sy.mail.IsShared() {
 		if _, err := sy.Now(ctx); err != nil {

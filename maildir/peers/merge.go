@@ -22,7 +22,7 @@ import (
 const (
 	syncFiles = 512     // maximum number of files in one operation, unless this would split a message's files
 	syncBytes = 8 << 20 // maximum total size of the files in one operation, in bytes
-	syncFew   = 128     // a merge with more files checks their total size first; attachment.MaxStored limits each file
+	syncFew   = 128     // a merge with more files than this checks their total size first; attachment.MaxStored limits each file
 )
 
 // errFilesMoved means that a file differs from the branch because it has just been changed.
@@ -114,8 +114,9 @@ type later struct {
 	err    error
 }
 
-// laterOf returns the later of a merge. Its first use reads the times of both sides' changes. If both sides changed a
-// file in the same second, both machines treat the content with the greater hash as the later one.
+// laterOf returns the later for a merge. The first call of the later's function theirs reads the times of both sides'
+// changes. If both sides changed a file in the same second, both machines treat the content with the greater hash as
+// the later one.
 func laterOf(ctx context.Context, h history.Log, m *history.MergeInput) *later {
 	l := &later{}
 	files := map[string]merge.File{}

@@ -56,8 +56,8 @@ func (sy *Sync) entryAt(path string) (merge.Entry, error) {
 	return merge.Entry{Mode: merge.Plain, Hash: hash}, nil
 }
 
-// findNamesakes returns the agents with the same name: see namesake.Find. It reads the profiles in the folders that
-// the other side changed, and the names of machines that are new on that side.
+// findNamesakes returns the agents with the same name, as found by namesake.Find. It reads the profiles in the folders
+// that the other side changed, and the names of machines that are new on that side.
 func (sy *Sync) findNamesakes(ctx context.Context, m *history.MergeInput) ([]namesake.Pair, error) {
 	profiles, machines := map[string]*namesake.Versions{}, map[string]string{}
 	err := sy.mail.History.Blobs(ctx, func(read func(name string) ([]byte, error)) error {

@@ -106,7 +106,7 @@ func (r *claimRound) entries(list map[string]string, known map[string]*claimlist
 }
 
 // readRemoved finds the claim files that have been removed since the files last matched the list. It checks whether
-// each file exists, because an invalid file is not among the claims either.
+// each file exists, because the list of local claims omits invalid files as well as removed ones.
 func (r *claimRound) readRemoved() error {
 	r.knows.Removed = map[string]bool{}
 	own := claimlist.ByPath(r.knows.Files)

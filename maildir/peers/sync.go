@@ -63,7 +63,7 @@ type Sync struct {
 	claims *claims.Claims
 	saved  func(path string) // notifies the outbox that a file was saved in it
 
-	bell chan struct{} // receives a value when there may be something to push or sync was turned on
+	bell chan struct{} // receives a value when there may be something to push, or when sync was turned on
 	turn chan struct{} // held during a round
 
 	setting sync.Mutex // held while shared.json is written or read
@@ -72,7 +72,7 @@ type Sync struct {
 	state  SyncState
 	seen   map[string]*claimlist.Entry // entries of the shared list, by Git's hash of the content; never modified
 	listed map[string]*claimlist.Entry // current entries of the shared list, by path; nil before the first round
-	newer  error                       // why the shared branch must not be merged: see checkFormat
+	newer  error                       // why the shared branch must not be merged; see checkFormat
 	began  time.Time                   // when the current round began, by the monotonic clock; zero between rounds
 }
 
@@ -207,7 +207,7 @@ func (sy *Sync) Set(on bool) error {
 	return nil
 }
 
-// Reread applies a user's edits to project.json and shared.json: see core.Mail.Reread. It returns any error from
+// Reread applies a user's edits to project.json and shared.json. See core.Mail.Reread. It returns any error from
 // reading the files.
 func (sy *Sync) Reread() (changed bool, err error) {
 	sy.setting.Lock()
@@ -307,8 +307,8 @@ const (
 	pushEnd  = 500 * time.Millisecond
 )
 
-// PushLast pushes the changes since the last round, so that nothing is left unpushed when the machine is switched
-// off. It merges nothing. If another machine pushed first, the server pushes after its next start.
+// PushLast pushes the changes since the last round, so that nothing is left unpushed when the machine is switched off.
+// It merges nothing. If another machine has pushed first, the changes are pushed after the server's next start.
 func (sy *Sync) PushLast(ctx context.Context) {
 	if s := sy.State(); !s.On || s.Problem != "" || sy.mail.Refused() != nil {
 		return
@@ -352,7 +352,7 @@ func (sy *Sync) syncRound(ctx context.Context, do func(context.Context) error) e
 		return err
 	}
 	sy.note(func(s *SyncState) {
-		if !sy.mail.IsShared() { // sync was turned off in the meantime
+		if !sy.mail.IsShared() { // sync has been turned off since the round began
 			return
 		}
 		was := s.Problem

@@ -44,7 +44,7 @@ func ReservedMailbox(name string) bool { return name == "catchall" || name == "a
 
 // Receives reports whether the agent receives mail from other domains at the address with the agent's name. This is the
 // case if owners.json lists the agent's project for the name, or if the agent is in the default project and no other
-// project has the address. Receives returns ErrUnavailable if a file that the answer depends on cannot be read.
+// project has the address. Receives returns ErrUnavailable if it cannot read a file that it needs.
 func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 	other, holder, err := p.mail.Store.MailboxAt(ctx, agent)
 	if errors.Is(err, refusal.ErrNotFound) {
@@ -54,8 +54,8 @@ func (p *Post) Receives(ctx context.Context, agent string) (bool, error) {
 }
 
 // HasMailbox reports whether the address with the given local part has a mailbox in the store at root. trees contains
-// the store's trees by slug. HasMailbox reads only owners.json and these trees. See Store.MailboxAt. It returns
-// ErrUnavailable, or errors from reading the trees.
+// the store's trees by slug. HasMailbox reads only owners.json and these trees. It returns ErrUnavailable, or errors
+// from reading the trees. See Store.MailboxAt.
 func HasMailbox(ctx context.Context, root string, trees map[string]*tree.Tree, local string) (bool, error) {
 	owners := core.NewOwners(root)
 	slugs, err := owners.ProjectsOf(local)

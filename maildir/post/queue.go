@@ -81,8 +81,8 @@ func (p *Post) Unanswerable(ctx context.Context, agent string) (*refusal.Error, 
 	}, nil
 }
 
-// Count counts n emails from an agent to other domains. It returns ErrUnavailable and counts nothing if the emails
-// would exceed the limit, or if the project's queue cannot be read.
+// Count counts n emails from an agent to other domains toward the agent's limit. It returns ErrUnavailable and counts
+// nothing if the emails would exceed the limit, or if the project's queue cannot be read.
 func (p *Post) Count(agent string, n int, now time.Time) error {
 	return p.office.emails.count(p.mail, agent, n, now)
 }
@@ -113,8 +113,8 @@ func (e *emails) remember(c *core.Mail, now time.Time) error {
 	return nil
 }
 
-// count counts n emails from an agent. It returns ErrUnavailable and counts nothing if the emails would exceed the
-// limit, or if the project's queue cannot be read.
+// count counts n emails from an agent toward the agent's limit. It returns ErrUnavailable and counts nothing if the
+// emails would exceed the limit, or if the project's queue cannot be read.
 func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,8 +178,8 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
 }
 
-// EmailIDs returns the Message-ID of the message that m replies to, and the Message-IDs of the messages before that
-// one, oldest first. All are without < and >. A message from another site keeps its own Message-ID.
+// EmailIDs returns the Message-ID of the message that m replies to, and the Message-IDs of the messages before it,
+// oldest first. The Message-IDs do not include < and >. A message from another site keeps its own Message-ID.
 func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo string, before []string, err error) {
 	if m.InReplyTo == "" {
 		return "", nil, nil
@@ -206,10 +206,10 @@ func (p *Post) EmailIDs(ctx context.Context, m *format.Message) (inReplyTo strin
 	return before[last], before[:last], nil
 }
 
-// TellUnsent tells the sender, in the message's thread, which items failed and for which items the outcome is unknown.
-// A notice is identified by the last of its items (see lastOf), and TellUnsent does not send the same notice twice. The
-// notice does not identify bcc recipients or their items, because other agents can read it (Invariant I7).
-// core.MostNotices does not apply. TellUnsent returns any error from the writer.
+// TellUnsent notifies the sender, in the message's thread, which items failed and for which items the outcome is
+// unknown. A notice is identified by the last of its items (see lastOf), and TellUnsent does not send the same notice
+// twice. The notice does not identify bcc recipients or their items, because other agents can read it (Invariant I7).
+// The limit core.MostNotices does not apply. TellUnsent returns any error from the writer.
 func (p *Post) TellUnsent(ctx context.Context, m *format.Message, items []outgoing.Item) error {
 	var failed, unknown strings.Builder
 	for _, i := range items {

@@ -30,11 +30,11 @@ type Incoming struct {
 	InReplyTo    string
 	References   []string  // oldest first
 	Automatic    bool      // written by a program or forwarded by a mailing list
-	Date         time.Time // from the email's own header; zero if it has none
+	Date         time.Time // the date in the email's own header; zero if the header has none
 	ReplyTo      []string  // the Reply-To addresses, in the same form as To
-	Auth         string    // the domain that vouches for From, as dmarc:DOMAIN; or "none"
+	Auth         string    // "dmarc:DOMAIN", where DOMAIN vouches for From, or "none"
 	Hash         [32]byte  // identical for the same message, no matter which route it took
-	HTML         string    // the text in HTML; empty if there is none
+	HTML         string    // the email's text in HTML; empty if the email has none
 	BodyFromHTML bool      // the body was converted from HTML
 	Problems     []string  // what is wrong with the message, as sentences without a final period
 
@@ -58,8 +58,8 @@ const (
 // received it, the mailbox gets another copy of the same message.
 //
 // The error for a mailbox is ErrNotFound if the mailbox does not exist, and ErrUnavailable if it cannot accept the
-// email now. For a mailbox without room, this is refusal.MailboxFull. If something else is at an attachment's path,
-// the error is ErrConflict for all mailboxes. See docs/reference/tree.md, "Mail from other domains".
+// email now. If the mailbox has no room, the error is refusal.MailboxFull. If something else is at an attachment's
+// path, the error is ErrConflict for all mailboxes. See docs/reference/tree.md, "Mail from other domains".
 func (p *Post) Receive(ctx context.Context, in Incoming) (id string, errs []error) {
 	m, files := in.message(p.mail.Name())
 	for i := range files {
@@ -132,7 +132,7 @@ func (p *Post) takers(g *writer.Group, mailboxes []string, first *format.Message
 	return takers, errs, nil
 }
 
-// message returns the email as a message without id, time and thread, together with its attachments.
+// message returns the email as a message that has no id, time or thread yet, together with its attachments.
 func (in *Incoming) message(project string) (*format.Message, []attachment.File) {
 	files := slices.Clone(in.Attachments)
 	m := &format.Message{
@@ -255,7 +255,7 @@ func (p *Post) planReceived(g *writer.Group, tx *writer.Tx, m *format.Message, f
 	return nil
 }
 
-// planReceivedCopy plans a mailbox's copy of an email. If the email does not name the mailbox, the mailbox is a bcc
+// planReceivedCopy plans a mailbox's copy of an email. If neither To nor CC contains the mailbox, the mailbox is a bcc
 // recipient in this copy (Invariant I7).
 func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string) {
 	own := *m
@@ -268,10 +268,10 @@ func (p *Post) planReceivedCopy(tx *writer.Tx, m *format.Message, mailbox string
 	tx.ID, tx.Summary = m.ID, core.SummaryOf(m)
 }
 
-// joinForeign assigns an email to a thread, and replaces the Message-IDs of messages in the project with their ids.
-// The email joins the thread of the newest of these messages. If there is none, it joins a thread that an earlier
-// answer to the email started. Otherwise, it starts a new thread named after the oldest id. An id without an @ is not
-// used as a thread, because agents choose thread names freely.
+// joinForeign assigns an email to a thread, and replaces the Message-IDs of messages in the project with their ids. The
+// email joins the thread of the newest of these messages. If there is none, it joins a thread that an earlier reply to
+// the email started. Otherwise, it starts a new thread named after the oldest id. An id without an @ is not used as a
+// thread, because agents choose thread names freely.
 func (p *Post) joinForeign(ctx context.Context, m *format.Message) error {
 	named := m.References
 	if m.InReplyTo != "" {

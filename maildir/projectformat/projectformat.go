@@ -20,7 +20,7 @@ var Highest = 1
 // ErrRefused means that this program must not use a project, because of the project's format.
 var ErrRefused = errors.New("this version of mailtree cannot use the project")
 
-// Of returns the format of the project in a tree: see format.ProjectFormat. It returns a *tree.FormatError if the
+// Of returns the format of the project in a tree. See format.ProjectFormat. Of returns a *tree.FormatError if the
 // format is not a number, and any machine fault (tree.FaultMachine).
 func Of(t *tree.Tree) (int, error) {
 	data, _, err := t.Read(format.ProjectFile, format.MaxSmall)

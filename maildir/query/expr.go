@@ -78,14 +78,14 @@ const (
 	To         Key = "to" // to or cc
 	CC         Key = "cc"
 	Importance Key = "importance" // low, normal, high, urgent
-	Has        Key = "has"        // always HasFile
+	Has        Key = "has"        // the value is always HasFile
 	Thread     Key = "thread"
 	After      Key = "after"
 	Before     Key = "before"
-	Is         Key = "is" // always unread
+	Is         Key = "is" // the value is always "unread"
 )
 
-// HasFile is the value of a filter with the key Has: the message has an attachment.
+// HasFile is the value of a filter with the key Has. It means that the message has an attachment.
 const HasFile = "file"
 
 // ofWhole reports whether the filter applies to the whole query.
@@ -132,8 +132,8 @@ func Map(e Expr, change func(Filter) Expr) Expr {
 	return e
 }
 
-// all returns the And of several expressions. It returns a single expression unchanged, and nil for none. It flattens
-// nested Ands.
+// all returns the And of several expressions. It returns a single expression unchanged, and nil if there are none. It
+// flattens nested Ands.
 func all(of []Expr) Expr {
 	var flat And
 	for _, x := range of {
@@ -152,7 +152,7 @@ func all(of []Expr) Expr {
 	return flat
 }
 
-// anyOf returns the Or of several expressions. It returns a single expression unchanged, and nil for none.
+// anyOf returns the Or of several expressions. It returns a single expression unchanged, and nil if there are none.
 func anyOf(of []Expr) Expr {
 	if len(of) < 2 {
 		return all(of)

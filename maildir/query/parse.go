@@ -12,7 +12,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// maxDepth is how deeply groups may be nested. The index limits its own expressions to 256 levels.
+// maxDepth is the maximum nesting depth of groups. The index limits its own expressions to 256 levels.
 const maxDepth = 32
 
 // errSyntax means that quotes, parentheses or operators are unbalanced.
@@ -256,7 +256,7 @@ func (t token) several() bool {
 	return t.key != Thread && strings.ContainsAny(t.text, "(,") && len(t.values()) > 0
 }
 
-// values returns the names in a group or a list: "(A OR B)", "A,B".
+// values returns the names in a group or a list, such as "(A OR B)" or "A,B".
 func (t token) values() []string {
 	all := strings.FieldsFunc(t.text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),\"|", r) })
 	return slices.DeleteFunc(all, func(s string) bool { return s == "OR" || s == "AND" })

@@ -110,7 +110,7 @@ func write(e Expr) string {
 	return "everything"
 }
 
-// FuzzParse checks that Parse either accepts or refuses any text, that the result is bounded, and that each term
+// FuzzParse checks that Parse either accepts or rejects any text, that the result is bounded, and that each term
 // contains a letter or digit.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{`a (b OR "c d"*) -e`, "from:A OR to:B", "((((", `"`, "NOT NOT", "subject:x*", "f(x) )"} {

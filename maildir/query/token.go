@@ -34,7 +34,7 @@ type token struct {
 type lexer struct {
 	rest     string
 	depth    int  // number of open groups
-	unclosed bool // a closing quote was missing
+	unclosed bool // a closing quote is missing
 
 	mistaken, meant string // the first key from meantKeys in the text, and the key to use instead
 	wild            string // the first word with a wildcard

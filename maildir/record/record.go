@@ -41,9 +41,9 @@ type Account struct {
 
 // These are the limits of an account.
 const (
-	maxRead      = 200                 // number of a project's newest messages to search for decisions
+	maxRead      = 200                 // maximum number of a project's newest messages with decision marks that are read
 	maxDecisions = 200                 // maximum number of decisions to list
-	maxAsked     = 1000                // number of a project's newest questions to consider
+	maxAsked     = 1000                // maximum number of a project's newest questions that are considered
 	askedFor     = 14 * 24 * time.Hour // how long a question stays open without an answer
 )
 
@@ -194,7 +194,7 @@ const (
 )
 
 // LastLooked returns when the agent's previous visit to the projects ended. It determines this from the agent's marks
-// and messages, because an agent that only reads its mail writes nothing else.
+// and messages. If an agent only reads its mail, its marks are the only record of its visits.
 func LastLooked(ctx context.Context, projects []*core.Mail, agent string, now time.Time) (time.Time, error) {
 	var acts []time.Time
 	for _, mail := range projects {

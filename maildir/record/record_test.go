@@ -15,8 +15,8 @@ var start = time.Date(2026, 11, 28, 9, 0, 0, 0, time.UTC)
 
 func hours(n int) time.Time { return start.Add(time.Duration(n) * time.Hour) }
 
-// TestOnce checks the order of decisions, and that duplicates are removed: the same words in the same thread, and
-// copies of a message in other projects.
+// TestOnce checks the order of decisions, and that two kinds of duplicates are removed: decisions with the same words
+// in the same thread, and copies of a message in other projects.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	entry := func(project, thread, id, from, text string, hour int) Entry {

@@ -4,7 +4,7 @@ package refusal
 // with the name of an argument.
 type Field string
 
-// Fields of requests.
+// These are the fields of requests.
 const (
 	Project     Field = "the project's key"
 	Agent       Field = "the agent's name"

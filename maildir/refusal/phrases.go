@@ -1,6 +1,6 @@
 package refusal
 
-// phrases maps each phrase to its default text, which logs use. Words may have another text for a phrase.
+// phrases maps each phrase to its default text, which logs use. Words may define a different text for a phrase.
 var phrases = map[string]string{
 	"make a project":           "",
 	"make an agent":            "",

@@ -27,7 +27,7 @@ var (
 )
 
 // Error is a refusal. All fields except What may be empty. An Error never contains SQL, a stack trace, or a path that
-// the reader may not know.
+// the reader is not allowed to know.
 type Error struct {
 	What   What
 	Kind   error    // one of the kinds above; if nil, the kind of What
@@ -82,7 +82,7 @@ type Own struct {
 	Kind error
 	Text string   // the whole sentence
 	Hint string   // how to correct the call; used if a contract determines the wording of Text
-	Near []string // as in Error
+	Near []string // the same as Error.Near
 	Err  error    // the cause, for the log; may be nil
 }
 

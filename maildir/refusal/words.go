@@ -158,7 +158,7 @@ func (w *Words) field(e *Error) string {
 	return string(e.Field)
 }
 
-// count returns the number for a key. For the key "count", it is the first number.
+// count returns the number that a key selects. The key "count" selects the first number.
 func count(all []int, key string) string {
 	i := 0
 	if _, nth, ok := strings.Cut(key, " "); ok {

@@ -10,7 +10,7 @@ import (
 )
 
 // MaxJSON is the maximum size of owners.json and hooks.json, in bytes. Each file is kept in memory as a whole. The
-// limit leaves room for a hundred thousand mailboxes, or some ten thousand hooks.
+// limit leaves room for a hundred thousand mailboxes, or about ten thousand hooks.
 const MaxJSON = 16 << 20
 
 // JSONFile encodes and decodes one of a store's JSON files. Its fields contain the file's name and the refusals for

@@ -26,7 +26,7 @@ type Format[T any] struct {
 	// Print returns the file's bytes. Only Change calls it.
 	Print func(content T) ([]byte, error)
 
-	// Refuse converts an error for the caller of Load and Change. The error is from the file system, or a
+	// Refuse converts an error for the caller of Load and Change. The error comes from the file system, or it is a
 	// *tree.FormatError for a file that is not a regular file. If Refuse is nil, errors are returned unchanged.
 	Refuse func(error) error
 }

@@ -37,8 +37,7 @@ func (f Folders) PlaceOf(dir string) (Place, error) {
 }
 
 // IsOther reports whether path is in a working tree whose top is below folder. Such a path does not belong to folder's
-// code base. An example is a code base in a folder that contains several code bases. IsOther returns an error only for
-// a machine fault.
+// code base. For example, folder may contain several code bases. IsOther returns an error only for a machine fault.
 func IsOther(path, folder string) (bool, error) {
 	top, err := WorkTree(path)
 	return strings.HasPrefix(top, strings.TrimSuffix(folder, "/")+"/"), err
@@ -64,7 +63,7 @@ func (f Folders) around(path string) (in Folder, ok bool) {
 	return in, ok
 }
 
-// nested reports whether path is in another folder of top's code base that is itself below top.
+// nested reports whether path is in another folder of top's code base, and that folder is below top.
 func (f Folders) nested(top, path string) bool {
 	in, ok := f.around(path)
 	if !ok || in.Same != top || in.Path == top {

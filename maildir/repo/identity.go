@@ -14,7 +14,8 @@ import (
 )
 
 // git runs a Git command that reads a .git folder, and returns its output. Git does not run any program that the
-// repository configures: such commands call no hooks, the file system monitor is off, and no fetch protocol is allowed.
+// repository configures, because such commands call no hooks, the file system monitor is off, and no fetch protocol is
+// allowed.
 func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 	c := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "-c", "core.fsmonitor=", "-c", "core.hooksPath=" + os.DevNull}, args...)...)
 	c.Dir = folder
@@ -33,8 +34,8 @@ func git(ctx context.Context, folder string, args ...string) ([]byte, error) {
 var ErrNoFirst = errors.New("the repository has no commits, or its history is incomplete")
 
 // FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the
-// given top. It runs Git, which walks the whole history: in a large repository, this takes seconds. It returns
-// ErrNoFirst, Git's error, or ctx's error.
+// given top. It runs Git, which walks the whole history. In a large repository, this takes seconds. FirstCommits
+// returns ErrNoFirst, Git's error, or ctx's error.
 func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	_, common, err := GitFolders(top)
 	if err != nil {

@@ -1,7 +1,7 @@
 // Package repo examines the code repository that contains a path. It finds the top of the working tree (WorkTree), and
 // the same path in the main working tree (PlaceOf) or in the folder that names the project (Folders). It reports
-// whether the repository ignores case in paths (Codebase.IgnoresCase), with the same answer for the server and the
-// guard. It also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked),
+// whether the repository ignores case in paths (Codebase.IgnoresCase), so that the server and the guard get the same
+// result. It also reports what is at a path in the repository (Codebase.Look, View), which files Git tracks (Tracked),
 // and what identifies the repository (FirstCommits, RemoteURL).
 //
 // The package reads small files. The only programs that it runs are `git ls-files` and `git rev-list`, with options
@@ -28,13 +28,13 @@ type Codebase struct {
 	file  string        // path of the configuration file that was last read
 	stat  tree.FileStat // the file's state when it was read
 	fold  bool
-	dir   string          // the folder that files is about
-	files map[string]bool // cached answers for paths below dir
+	dir   string          // the folder that files refers to
+	files map[string]bool // cached results of isFile for paths below dir
 	until time.Time       // when files expires
 }
 
-// filesFresh is how long the state of files in the working tree is cached. The cache exists because one answer may
-// involve thousands of claims.
+// filesFresh is how long the state of files in the working tree is cached. The cache exists because a single request
+// may involve thousands of claims.
 const filesFresh = 5 * time.Second
 
 // maxConfig is the maximum size, in bytes, of a repository configuration file to read. A typical file contains a few
@@ -73,9 +73,9 @@ func (c *Codebase) IgnoresCase(dir string) (bool, error) {
 }
 
 // Look returns a function isFile that reports whether a path below dir leads to a file, or to anything else that is not
-// a folder. dir must be in a Git working tree. Answers may be a few seconds old. Only one goroutine may use isFile, and
-// it must call done at the end. If isFile ran into a machine fault, done() returns the fault, and isFile's answers are
-// invalid.
+// a folder. dir must be in a Git working tree. The results of isFile may be a few seconds old. Only one goroutine may
+// use isFile, and it must call done at the end. If isFile ran into a machine fault, done returns the fault, and the
+// results of isFile are invalid.
 func (c *Codebase) Look(dir string) (isFile func(path string) bool, done func() error) {
 	var root *os.Root
 	var fault error
@@ -181,8 +181,8 @@ func GitFolders(top string) (git, common string, err error) {
 	return git, common, nil
 }
 
-// gitFolder returns the .git folder in top, or the folder that the .git file in top names. It returns "" if there is
-// none. It returns an error only for a machine fault.
+// gitFolder returns the .git folder in top, or the folder that the .git file in top points to. It returns "" if there
+// is no such folder. It returns an error only for a machine fault.
 func gitFolder(top string) (string, error) {
 	if top == "" {
 		return "", nil
@@ -204,9 +204,9 @@ func gitFolder(top string) (string, error) {
 }
 
 // isLinked reports whether the worktree at top is linked to the repository with the Git folder common. git is the
-// folder that the .git file in top names. Git records the worktree's path in that folder. If the recorded path is that
-// of another worktree that also uses git, the .git file in top is a copy, so top is not linked. A worktree that was
-// moved without Git is still linked. isLinked returns an error only for a machine fault.
+// folder that the .git file in top points to. Git records the worktree's path in that folder. If the recorded path is
+// that of another worktree that also uses git, the .git file in top is a copy, so top is not linked. A worktree that
+// was moved without Git is still linked. isLinked returns an error only for a machine fault.
 func isLinked(top, git, common string) (bool, error) {
 	if filepath.Dir(git) != filepath.Join(common, "worktrees") {
 		return false, nil

@@ -66,7 +66,7 @@ func TestIgnoresCase(t *testing.T) {
 	git("-C", main, "config", "core.ignorecase", "true")
 	git("-C", bare, "config", "core.ignorecase", "yes")
 	look(true, main, linked, bare, deep)
-	look(true, main) // answered from the cache
+	look(true, main) // this result comes from the cache
 	git("-C", main, "config", "core.ignorecase", "false")
 	look(false, main, linked)
 	look(true, bare)

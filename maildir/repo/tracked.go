@@ -30,7 +30,7 @@ type tracked struct {
 }
 
 // maxKept is the maximum number of cached lists. maxIndexBytes is the maximum size, in bytes, of an index to read. An
-// index of that size lists some 150,000 files, whose names take 20 MB.
+// index of that size lists about 150,000 files, whose names take 20 MB.
 const (
 	maxKept       = 4
 	maxIndexBytes = 16 << 20

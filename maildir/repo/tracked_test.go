@@ -59,7 +59,7 @@ func TestTracked(t *testing.T) {
 	top, git := fill(t, "a.go lib/a.go lib/b.go library")
 	look(top, time.Now(), "[] false")
 	look(top, later, "[a.go lib/a.go lib/b.go library] true")
-	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // answered from the cache
+	look(top, time.Now(), "[a.go lib/a.go lib/b.go library] true") // this result comes from the cache
 	look(filepath.Join(top, "lib"), later, "[a.go b.go] true")
 	look(filepath.Join(top, "not/there"), later, "[] true")
 	git("", "update-index", "--force-remove", "lib/a.go")
@@ -114,7 +114,8 @@ func TestTrackedObeysNobody(t *testing.T) {
 	}
 }
 
-// TestTrackedAtOnce checks that many goroutines can request more lists than are cached while the files change.
+// TestTrackedAtOnce checks that many goroutines can read lists while the files change, even if not all lists fit in the
+// cache.
 func TestTrackedAtOnce(t *testing.T) {
 	t.Parallel()
 	var x Tracked

@@ -22,9 +22,9 @@ type View struct {
 const maxOpen = 8
 
 // Visit calls visit with a view of the code base in the folder top, which is "" if there is none. dir is the absolute
-// path of the folder in which the caller works. If dir is in another folder of the code base (Folders.Around), the
-// view includes that folder. Visit returns visit's error, or a machine fault that the view ran into. After such a
-// fault, the view's answers are invalid.
+// path of the folder in which the caller works. If dir is in another folder of the code base (Folders.Around), the view
+// includes that folder. Visit returns visit's error, or a machine fault that the view ran into. After such a fault, the
+// view's results are invalid.
 func (f Folders) Visit(top, dir string, visit func(v *View) error) error {
 	v := &View{top: top, folders: f, open: map[string]*os.Root{}}
 	defer v.close()

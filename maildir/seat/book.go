@@ -74,7 +74,7 @@ func (b *Book) Sit(agent string, at Pane) (moved bool) {
 	return true
 }
 
-// Vacate removes the pane from the seats of all windows, except from the window of one agent, but.
+// Vacate removes the pane from the seats of all windows, except the window of the agent named by but.
 func (b *Book) Vacate(at Pane, but string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +206,7 @@ func (b *Book) endGone(but Key) (gone []Seat) {
 func (b *Book) Change(k Key, do func(s *Seat)) (s Seat, ok bool) {
 	return b.change(k, func(s *Seat) {
 		do(s)
-		if now := b.now(); now.Sub(s.Active) >= time.Minute { // saves a write for most events
+		if now := b.now(); now.Sub(s.Active) >= time.Minute { // avoids a write for most events
 			s.Active = now
 		}
 	})
@@ -334,8 +334,8 @@ func (b *Book) load() map[Key]Seat {
 	return b.by
 }
 
-// takeOver converts earlier versions' records about agents in tmux windows into seats, and schedules their files for
-// removal. There is one such file for each agent.
+// takeOver converts earlier versions' records about agents in tmux windows into seats, and schedules the records' files
+// for removal. There is one such file for each agent.
 func (b *Book) takeOver() {
 	// Do not use a caller's context here: the book keeps the result, so it must be complete.
 	_ = b.tree.Walk(context.Background(), format.NotifiedDir, func(file string, _ fs.DirEntry) error {
@@ -359,7 +359,7 @@ func (b *Book) takeOver() {
 	})
 }
 
-// save stores a seat and marks it for Write. The caller must hold b.mu.
+// save stores a seat, and schedules it to be written by Write. The caller must hold b.mu.
 func (b *Book) save(s Seat) {
 	b.by[s.Key] = s
 	b.unsaved[s.path()] = &s

@@ -12,7 +12,7 @@ type News struct {
 	Unread int      // total number of unread messages
 	New    int      // number of unread messages that have not been announced to the model
 	Named  []Unread // up to MostNamed of the New messages, newest first
-	Volley int      // messages that the agent and the sender exchanged within an hour; 0 unless they delay a wake
+	Volley int      // number of messages that the agent and the sender exchanged within an hour; 0 unless they delay a wake
 }
 
 // MostNamed is the maximum number of messages that one notice lists.

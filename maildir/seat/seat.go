@@ -97,13 +97,13 @@ type Seat struct {
 	Active  time.Time `json:"active"`         // when the client last reported an event; accurate to the minute
 	Ended   time.Time `json:"ended,omitzero"` // zero while the session is live
 	Working bool      `json:"working"`        // a turn is in progress
-	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far; also the last turn's number
+	Turn    int       `json:"turn,omitempty"` // number of prompts reported so far, which is also the last turn's number
 	Asks    bool      `json:"asks,omitempty"` // the client is asking the user whether a tool may run
-	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; empty if there is none or it is unknown
+	Tool    string    `json:"tool,omitempty"` // the tool that the client asks about; empty if Asks is false or the tool is unknown
 	Wake    Wake      `json:"wake,omitzero"`
 
-	// Messages announced before Since are announced again: since then, the model has lost its context, or the window's
-	// agent has worked or been offline.
+	// Messages announced before Since are announced again, because since then the model has lost its context, or the
+	// window's agent has worked or been offline.
 	Since      time.Time            `json:"since,omitzero"`
 	Introduced bool                 `json:"introduced"`      // the model has been told its agent's name
 	Told       map[string]time.Time `json:"told,omitempty"`  // when a message was last announced, by message id
@@ -184,8 +184,8 @@ func LastHeard(t *tree.Tree, client string) (at time.Time) {
 	return at
 }
 
-// Sits reports whether one of the tree's sessions is running in one of the processes, or one of the tree's agents is
-// using the tmux pane. It does not need a server.
+// Sits reports whether one of the given processes runs one of the tree's sessions, or whether one of the tree's agents
+// is using the tmux pane. It does not need a server.
 func Sits(t *tree.Tree, above []Process, at Pane) bool {
 	return slices.ContainsFunc(readAll(t), func(s Seat) bool {
 		inPane := at.Pane != "" && s.Pane.Tmux == at.Tmux && s.Pane.Pane == at.Pane && s.Ended.IsZero() && !s.Process.Gone()

@@ -58,7 +58,7 @@ func (s *Seat) Be(is State) {
 	}
 }
 
-// stuck is how long a turn without events is still considered to be in progress. This is only a fallback: if a turn
+// stuck is how long a turn without events is still considered to be in progress. This is only a fallback. If a turn
 // does not end normally, the client usually reports that in one of the ways listed in docs/reference/hooks.md.
 const stuck = 5 * time.Minute
 

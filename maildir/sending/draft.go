@@ -23,7 +23,7 @@ type Draft struct {
 	AckRequired   bool
 	ThreadID      string
 	InReplyTo     string
-	Attachments   []string          // paths of the files to attach: see package attachment
+	Attachments   []string          // paths of the files to attach; see package attachment
 	Files         []attachment.File // additional files, in memory
 	WorkDir       string            // absolute path of the sender's folder; selects a worktree (default: the main one)
 	Key           string            // idempotency key
@@ -34,7 +34,7 @@ type Draft struct {
 	Images *attachment.Images // how to handle images in the body; nil leaves them unchanged
 
 	References []string // ids of messages before InReplyTo, oldest first, if the sender specifies any
-	Extra      string   // additional header keys: see format.Message
+	Extra      string   // additional header keys; see format.Message
 }
 
 // Order is a draft with its sender.
@@ -58,9 +58,9 @@ type Variants struct {
 // absent reader from a flood of messages. See docs/reference/tools.md, "postal".
 const MailboxDepth = 10_000
 
-// MaxFanout is the default limit, in bytes, on the total size of a message's inbox copies: the size of its file times
-// the number of its recipients. The canonical file, the sender's copy, and attachments, which are stored once, are
-// not counted. Therefore, a message that tree.MaxFile allows can always be sent to a single recipient.
+// MaxFanout is the default limit, in bytes, on the total size of a message's inbox copies. This is the size of the
+// message's file times the number of recipients. The canonical file, the sender's copy, and attachments, which are
+// stored once, are not counted. Therefore, a message that tree.MaxFile allows can always be sent to a single recipient.
 const MaxFanout = 64 << 20
 
 // Sent is a delivered message. If Again is set, the message was delivered earlier with the same key.
@@ -152,7 +152,7 @@ func (d *Order) Check() error {
 	return nil
 }
 
-// FillFrom copies the fields that the sender sets from m to d, as far as both types have them. Order.Message does the
+// FillFrom copies from m to d all fields that a sender can set and that both types have. Order.Message does the
 // reverse.
 func (d *Draft) FillFrom(m *format.Message) {
 	d.To, d.CC, d.BCC = m.To, m.CC, m.BCC

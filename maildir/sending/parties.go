@@ -11,8 +11,8 @@ import (
 )
 
 // NeedParties returns an error if the sender is unknown, if recipients are unknown, or if no mail may be sent to the
-// domains of some recipients. The error lists all unknown recipients in this project, but only the first one in
-// another project.
+// domains of some recipients. The error lists all unknown recipients in this project, but only the first unknown
+// recipient in another project.
 func (s *Sender) NeedParties(ctx context.Context, d *Order) error {
 	by := core.Caller{Root: true}
 	if d.By != nil {
@@ -144,7 +144,7 @@ var fromFileOutside = refusal.Invalid("{name} {arg} is at another domain. A file
 	"web page or a tool.")
 
 // fromFileAcross is the refusal for a file in an outbox with recipients in other projects. Such a file is refused
-// because it may come from a `git pull`: otherwise, anyone who may push to this project's mail could write to all
+// because it may come from a `git pull`. Otherwise, anyone who may push to this project's mail could write to all
 // projects on the machine.
 var fromFileAcross = refusal.Invalid("{name} {arg} is in another project. A file in an outbox is never sent to other " +
 	"projects, because others can add such a file through Git: send the message from the command line, the web page or a " +

@@ -22,8 +22,8 @@ const (
 )
 
 // MakeReply turns an order into a reply to the message with the given id, in that message's thread. Fields that the
-// order leaves out come from that message. It returns ErrNotFound if the message does not exist, or if the message's
-// sender is no longer an agent.
+// order leaves out are copied from that message. MakeReply returns ErrNotFound if the message does not exist, or if the
+// message's sender is no longer an agent.
 func (s *Sender) MakeReply(ctx context.Context, id string, d *Order) error {
 	orig, err := s.mail.HeadNamed(ctx, refusal.InReplyTo, id)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Sender) checkAuthor(ctx context.Context, d *Order, m *index.MessageRow)
 // Addressees are the recipients that a reply to a message can have. No agent is listed twice, and the sender of the
 // reply is listed only if there is no other recipient.
 type Addressees struct {
-	Author  []string // for Audience Author; nil if the sender of the reply wrote the message
+	Author  []string // the recipients for Audience Author; nil if the sender of the reply wrote the message
 	To, CC  []string // the other recipients, in the same lists as in the message
 	Outside bool     // the message came from another domain, so EveryoneInside means Author
 }
@@ -109,8 +109,8 @@ func (s *Sender) isFromOutside(m *format.Message) bool {
 	return m.Door == format.DoorGateway || s.mail.Store.IsElsewhere(m.From)
 }
 
-// others returns the recipients of a message for whom isMe returns false. cc contains the recipients that only
-// receive a copy. Neither list contains the author.
+// others returns the recipients of a message for which isMe returns false. cc contains the recipients that only receive
+// a copy. Neither list contains the author.
 func others(m *format.Message, isMe func(party string) bool) (to, cc []string) {
 	for _, name := range m.To {
 		if name != m.From && !isMe(name) {
@@ -176,7 +176,7 @@ func replySubject(s string) string {
 }
 
 // plainSubject returns a message's subject in a form that may be sent. A message that was not sent by a server may
-// contain characters that core.CheckText refuses. Such characters are replaced with spaces.
+// contain characters that core.CheckText rejects. Such characters are replaced with spaces.
 func plainSubject(s string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if format.Misleading(r) {

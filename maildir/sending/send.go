@@ -34,7 +34,7 @@ func New(mail *core.Mail, post *post.Post, carrier *crossing.Carrier) *Sender {
 // It returns ErrNotFound for an unknown sender or for unknown recipients, all of which are listed with similar names.
 // It returns ErrInvalid or ErrTooLarge for an invalid draft, and ErrConflict if the key was used for other content. It
 // returns ErrUnavailable if, for example, the disk is full or read-only, or if a mailbox is full for a Bounded draft.
-// If the message was already delivered with the same key, Send succeeds even then. See docs/reference/tools.md,
+// Even then, Send succeeds if the message was already delivered with the same key. See docs/reference/tools.md,
 // "Sending".
 func (s *Sender) Send(ctx context.Context, d *Order) (*Sent, error) {
 	brought, err := s.readDraft(ctx, d)
@@ -209,8 +209,8 @@ func (s *Sender) Resolve(ctx context.Context, d *Order) (notes []*refusal.Error,
 	return notes, s.resolveThread(ctx, d)
 }
 
-// resolveThread replaces the thread id with the id of an existing thread if it is the short id of a message in that
-// thread. Any other text remains, because it may be the id of a new thread.
+// resolveThread replaces a thread id that is the short id of an existing message with the id of that message's thread.
+// Any other text remains, because it may be the id of a new thread.
 func (s *Sender) resolveThread(ctx context.Context, d *Order) error {
 	if !format.IsShortID(d.ThreadID) || s.isGuest(d) {
 		return nil

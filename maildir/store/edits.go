@@ -15,9 +15,9 @@ import (
 )
 
 // Edited notifies the Keeper that other programs may have changed files. The watcher calls Edited for each batch. Paths
-// are relative to the tree, and a folder means everything below it. If scan is set, events were lost and the whole tree
-// must be compared. Edited returns immediately, and the paths are ingested between two groups. Edited is safe for
-// concurrent use.
+// are relative to the tree, and the path of a folder stands for everything below the folder. If scan is set, events
+// were lost and the whole tree must be compared. Edited returns immediately, and the paths are ingested between two
+// groups. Edited is safe for concurrent use.
 func (k *Keeper) Edited(paths []string, scan bool) {
 	k.mu.Lock()
 	k.askIngest(paths)
@@ -38,7 +38,7 @@ func (k *Keeper) askIngest(paths []string) {
 	}
 }
 
-// Unindexed returns the number of paths that were reported but are not in the index yet. It is safe for concurrent use.
+// Unindexed returns the number of reported paths that are not in the index yet. It is safe for concurrent use.
 func (k *Keeper) Unindexed() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -126,7 +126,7 @@ func (k *Keeper) ingestAlike(ctx context.Context, paths []string) error {
 type edits struct {
 	paths []string
 	alike []string     // files written by the server that other programs may have changed, although their FileStat is the same
-	level []chan error // callers of Rescan to answer once these edits are ingested
+	level []chan error // callers of Rescan to notify once these edits are ingested
 }
 
 // mostEdits is the maximum number of edits to ingest at once, so that callers do not have to wait long.
@@ -149,7 +149,7 @@ func (k *Keeper) nextEdits() (paths []string, level []chan error) {
 	if len(reported) > mostEdits {
 		k.backlog, reported = mergeEdits(k.backlog, sortEdits(reported)), nil
 	}
-	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // so that the backlog shrinks
+	paths, k.backlog = firstEdits(k.backlog, max(mostEdits-len(reported), mostEdits/4)) // always take some, so that the backlog shrinks
 	paths = append(paths, reported...)
 	if len(k.backlog) > 0 {
 		k.askIngest(nil)
@@ -308,7 +308,7 @@ func (k *Keeper) ingest(ctx context.Context, paths []string) ([]tree.Unreadable,
 	k.noteUnreadable(paths, in.Unreadable)
 	k.Mail.Noticed(in.Changes)
 	k.noteEdits(in.Changes)
-	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // only the history has these
+	for _, own := range []string{format.GitIgnore, format.GitAttributes} { // the history tracks these files, but the index does not
 		if slices.Contains(paths, own) {
 			k.History.RecordEdits([]string{own})
 		}

@@ -31,7 +31,8 @@ var gitFiles = map[string][]string{
 var OwnFiles = []string{format.ProjectFile, format.GitIgnore, format.GitAttributes}
 
 // GitFile returns the required content of a file in gitFiles, given the file's current content. It puts missing lines
-// first, because Git follows the later of two contradictory lines, and the user's lines must win.
+// first, because if two lines contradict each other, Git follows the later one, and the user's lines must take
+// precedence.
 func GitFile(name string, has []byte) []byte {
 	lacks := slices.DeleteFunc(slices.Clone(gitFiles[name]), func(line string) bool {
 		return slices.Contains(strings.Split(string(has), "\n"), line)
@@ -43,8 +44,8 @@ func GitFile(name string, has []byte) []byte {
 }
 
 // completeGitFiles adds missing lines to the gitFiles of a project that was created by an older version. It must be
-// called before the project is served. If completeGitFiles cannot safely change a file, the file stays as it is until
-// the next start.
+// called before the project is served. If it is not safe to change a file, the file stays as it is until the next
+// start.
 func (k *Keeper) completeGitFiles(ctx context.Context) {
 	if k.History.State().Mode != "committing" {
 		return

@@ -35,8 +35,8 @@ type Mail interface {
 	Noticed(changes []index.Change)
 	// Untimed reports the paths of marks that have no time.
 	Untimed(paths []string)
-	// Saved reports paths that other programs may have changed, and the changes that the index has ingested from
-	// them.
+	// Saved reports paths that other programs may have changed. It also reports the changes that the index has ingested
+	// from these paths.
 	Saved(paths []string, changes []index.Change)
 	// Compared is called after each comparison of the whole tree. Its error is logged.
 	Compared(ctx context.Context) error
@@ -71,15 +71,15 @@ type Keeper struct {
 	index  index.Index
 	doubt  chan struct{} // wakes compare when events were lost or a comparison was requested
 	faults faults
-	alike  []string // files from edits.alike that could not be ingested yet; used only by the writer's Run
+	alike  []string // files from edits.alike that could not be ingested yet; used only in the writer's Run
 
 	mu       sync.Mutex
 	edited   map[string]bool // paths reported by the watcher but not ingested yet
-	backlog  []edit          // earlier edits, too many to ingest at once; sorted
+	backlog  []edit          // earlier edits that were too many to ingest at once; sorted
 	scanned  bool            // a comparison has finished, so files that the writer wrote recently must be checked, too
 	asked    bool            // the writer has been asked to ingest edited and backlog
 	rescan   []chan error    // callers waiting for a comparison of the whole tree
-	compared []chan error    // callers whose comparison is done, to answer once edited and backlog are ingested
+	compared []chan error    // callers to notify once edited and backlog are ingested, because their comparison is done
 }
 
 // Open recovers the tree after a crash, and opens its writer and its history. It starts nothing. It returns errors from
@@ -100,9 +100,9 @@ func Open(cfg Config) (*Keeper, error) {
 }
 
 // Attach gives the keeper its index, brings the index up to date with the tree, and returns the changes. It must be
-// called before Run. It does not report the changes to Mail, except for marks without a time. progress is called with
-// the number of files seen so far, and may be nil. Attach returns any error from the index. Even after an error, the
-// keeper has the index.
+// called before Run. It does not report the changes to Mail, except for marks without a time. The function progress is
+// called with the number of files seen so far, and may be nil. Attach returns any error from the index. Even after an
+// error, the keeper has the index.
 func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files int)) ([]index.Change, error) {
 	k.index = to
 	if err := k.index.Attach(ctx, k.Slug, k.Tree); err != nil {
@@ -121,7 +121,7 @@ func (k *Keeper) Attach(ctx context.Context, to index.Index, progress func(files
 }
 
 // Run runs the tree's writer, its history, and the comparison of the tree with the index. It returns when ctx has
-// ended, every accepted operation has been answered, and the history is up to date.
+// ended, the writer has finished all accepted operations, and the history is up to date.
 func (k *Keeper) Run(ctx context.Context) {
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx)) // the history must stop last
 	var beside sync.WaitGroup

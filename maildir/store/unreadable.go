@@ -33,7 +33,7 @@ func (k *Keeper) Unreadable() (all []tree.Unreadable) {
 	return all
 }
 
-// noteUnreadable records which of the requested paths an ingest could not read.
+// noteUnreadable records which of the requested paths could not be read during an ingest.
 func (k *Keeper) noteUnreadable(asked []string, left []tree.Unreadable) {
 	u := &k.faults
 	u.mu.Lock()

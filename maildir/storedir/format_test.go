@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestFormat checks that a store records its format, and that a store from a newer version is not opened. Such a store
-// must not be changed, and its lock must be released.
+// TestFormat checks that a store records its format, and that a store from a newer version is not opened. A store from
+// a newer version must not be changed, and its lock must be released.
 func TestFormat(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "store")

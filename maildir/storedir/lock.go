@@ -146,9 +146,9 @@ const TrustedSendersFile = "trusted_senders.json"
 // InstalledFile is the file that lists what mailtree has written outside the store.
 const InstalledFile = "installed"
 
-// Lasting reports whether a file or folder with the given name in a store's folder belongs to the store permanently.
-// It returns false for the projects, for the marks of hooks, for files of a running server, and for files that a
-// server recreates.
+// Lasting reports whether a file or folder with the given name in a store's folder is a permanent part of the store. It
+// returns false for the projects, for the marks of hooks, for files of a running server, and for files that a server
+// recreates.
 func Lasting(name string) bool {
 	own := []string{GatewayDir, OwnersFile, TrustedSendersFile, hook.ListFile, formatFile, InstalledFile, folders.FileName}
 	return keys.IsFile(name) && !strings.HasSuffix(name, ".lock") || slices.Contains(own, name)

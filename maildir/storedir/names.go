@@ -17,8 +17,9 @@ type ProjectName struct {
 	Created  time.Time // zero if the file contains no time
 }
 
-// ProjectNames lists the projects in the store at root, sorted by slug. To be fast, it opens only one folder for all
-// projects, because every commit in a working tree calls it. It returns ErrUnavailable or a machine fault.
+// ProjectNames lists the projects in the store at root, sorted by slug. It has to be fast, because it runs at every
+// commit in a working tree. Therefore, it opens only one folder for all projects. It returns ErrUnavailable or a
+// machine fault.
 func ProjectNames(root string) ([]ProjectName, error) {
 	slugs, err := Slugs(root)
 	if err != nil || len(slugs) == 0 {
@@ -59,7 +60,7 @@ func (n *ProjectName) read(t *tree.Tree, file string) error {
 	return nil
 }
 
-// readShared sets the human key that a shared project has on this machine (Shared). It returns machine faults.
+// readShared sets the human key that a shared project has on this machine (see Shared). It returns machine faults.
 func (n *ProjectName) readShared(projects *tree.Tree) error {
 	shared, err := loadShared(projects, n.Slug)
 	n.HumanKey = cmp.Or(shared.Key, n.HumanKey)

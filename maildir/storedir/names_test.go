@@ -29,7 +29,8 @@ func TestProjectNames(t *testing.T) {
 	}
 }
 
-// BenchmarkProjectNames measures reading the names of 1,000 projects, which each commit in a working tree does.
+// BenchmarkProjectNames measures how long it takes to read the names of 1,000 projects. This happens at each commit in
+// a working tree.
 func BenchmarkProjectNames(b *testing.B) {
 	root := b.TempDir()
 	for i := range 1000 {

@@ -46,8 +46,8 @@ func (s Scope) IsTooWide(dir string) (bool, error) {
 }
 
 // Above returns the top of the working tree that contains the path, if all paths in that tree belong to the top's
-// project by default. It returns "" if the path would be a project of its own. It returns an error only for a machine
-// fault.
+// project by default. Otherwise, the path would be a project of its own, and Above returns "". It returns an error only
+// for a machine fault.
 func (s Scope) Above(path string) (top string, err error) {
 	place, err := repo.PlaceOf(path)
 	if err != nil || place.Path == place.Top {
@@ -84,7 +84,7 @@ type Rule int
 // These are the rules. The first one that matches applies.
 const (
 	Linked   Rule = iota + 1 // a user linked the folder
-	Existing                 // a project at the path itself, or at a folder above it in the same working tree
+	Existing                 // there is a project at the path itself, or at a folder above it in the same working tree
 	Main                     // the path is in a linked worktree, and this is the project of the main working tree
 	Bare                     // the path is in a bare layout, and this is the project of its container
 	Noted                    // the path is in another clone, or in a worktree that was removed
@@ -128,7 +128,7 @@ func (r *Resolver) ResolveKey(key string) (m Meaning, err error) {
 				Err:   err,
 			}
 		}
-		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // given may contain a link
+		if format.HasControls(m.Place.Path) || format.HasControls(m.Place.Top) { // the given path may contain a link
 			return Meaning{}, notPath(m.Place.Path)
 		}
 		return m, nil
@@ -217,7 +217,7 @@ func (r *Resolver) meaningOf(given string, names []ProjectName, marked *folders.
 	return m, nil
 }
 
-// FreeSlug returns the slug of a new project at a path: see freeSlug. It returns errors from Names.
+// FreeSlug returns the slug of a new project at a path, as freeSlug does. It returns errors from Names.
 func (r *Resolver) FreeSlug(human string) (string, error) {
 	names, err := r.Names()
 	return freeSlug(names, human), err
@@ -320,8 +320,8 @@ func above(at, old string) string {
 }
 
 // named returns the slug of the project with the given human key, or "" if there is none. If there are two such
-// projects, it picks the older one. If both have the same age, because one is a copy, it picks the project with the
-// slug derived from the key. It returns an error only for a machine fault.
+// projects, it picks the older one. If both have the same age, because one is a copy of the other, it picks the project
+// with the slug derived from the key. It returns an error only for a machine fault.
 func (r *Resolver) named(names []ProjectName, human string) (slug string, err error) {
 	if human == "" {
 		return "", nil

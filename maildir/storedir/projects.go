@@ -57,8 +57,8 @@ func OpenTree(root, slug string, maxFile int64) (*tree.Tree, error) {
 	return nil, err
 }
 
-// Refused returns, by slug, the refusals for projects in the store at root that this program must not use: see
-// projectformat.Refuse. It omits projects that cannot be read.
+// Refused returns, by slug, the refusals for projects in the store at root that this program must not use (see
+// projectformat.Refuse). It omits projects that cannot be read.
 func Refused(root string) (map[string]error, error) {
 	slugs, err := Slugs(root)
 	all := map[string]error{}
@@ -75,8 +75,8 @@ func Refused(root string) (map[string]error, error) {
 }
 
 // OpenTrees returns the working trees of a store's projects, by slug, for reading without owning the store. It omits
-// the projects that this program must not use (Refused). The trees do not keep any files open: each use opens the tree
-// (Tree.Hold). OpenTrees returns the error for the first tree that cannot be opened.
+// the projects that this program must not use (Refused). The trees do not keep any files open. Instead, each use opens
+// the tree (Tree.Hold). OpenTrees returns the error for the first tree that cannot be opened.
 func OpenTrees(root string, maxFile int64) (map[string]*tree.Tree, error) {
 	slugs, err := Slugs(root)
 	if err != nil {

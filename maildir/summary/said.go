@@ -12,7 +12,7 @@ import (
 var DecisionMarks = []string{"decision", "decided", "agreed", "resolution"}
 
 // Decisions returns the decisions in a body, in the order of the text. A summary of the body's thread lists the same
-// decisions. A body without any of DecisionMarks has none.
+// decisions. A body that contains none of the DecisionMarks has no decisions.
 func Decisions(body string) []string { return reading(body[:min(len(body), maxBody)]).decisions }
 
 // said contains the statements in one body. Each list is in the order of the text.
@@ -38,7 +38,7 @@ var (
 	sentence = lazy.Regexp(`.*?(?:[.!?]+["'”’»)\]]*(?:\s+|$)|[。！？]+|$)`)
 )
 
-// reading returns the statements in a body. It keeps only the last entries of each list: see newest.
+// reading returns the statements in a body. It keeps only the last entries of each list, which newest returns.
 func reading(body string) *said {
 	s := &said{}
 	pointed := false // the current paragraph's key point has been found

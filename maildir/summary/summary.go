@@ -35,8 +35,8 @@ type Summary struct {
 	Code         []string     `json:"code_refs"` // code spans, in order of first appearance
 	Examples     []Item       `json:"examples"`  // only on request: an excerpt from each of the three newest messages
 
-	Text      string `json:"text,omitempty"` // written by the user's own command; empty if there is none or it failed
-	Note      error  `json:"-"`              // notes: the thread of the given message, or why Text is missing
+	Text      string `json:"text,omitempty"` // written by the user's own command; empty if no command is set or the command failed
+	Note      error  `json:"-"`              // notes that name the thread of the given message, or say why Text is missing
 	Truncated bool   `json:"-"`              // the thread or a body exceeded a limit
 
 	code []Item
@@ -148,7 +148,8 @@ func answered(messages []Message) bool {
 	})
 }
 
-// actions lists each action once. The latest message that contains an action's words decides whether it is done.
+// actions lists each action once. The latest message that contains an action's words decides whether the action is
+// done.
 func actions(messages []Message, all []*said) (open, done []Item) {
 	latest := map[string]int{} // index of the last message with each action
 	for i, s := range all {

@@ -106,9 +106,9 @@ func (c *Changer) Stage(w *Write, name string) (err error) {
 	return err
 }
 
-// Publish moves a staged write into place. If a file already exists where one is to be created, it returns
-// fs.ErrExist. If the old file is not the file that was planned to be replaced or removed, it returns ErrChanged, but
-// leaves the write in place until Undo.
+// Publish moves a staged write into place. If the write is to create a file, but a file already exists at the path,
+// Publish returns fs.ErrExist. If the old file is not the file that was planned to be replaced or removed, it returns
+// ErrChanged, but leaves the write in place until Undo.
 func (c *Changer) Publish(w *Write) error {
 	err := c.holdTree()
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Changer) Publish(w *Write) error {
 		}
 	}
 	w.Done = err == nil
-	// The old file must be the planned one, which the history has.
+	// The old file must be the one that was planned, because the history contains that file.
 	if w.Done && !w.Gone && w.Action != Create && !c.tree.holds(from, w.before()) {
 		return ErrChanged
 	}
@@ -145,9 +145,9 @@ func (w *Write) before() string {
 	return w.Was
 }
 
-// Undo reverts Stage and Publish, even if one of them failed halfway. If another program has written to the path since,
-// Undo does not change that program's file. If a user has moved the folder since, Undo reverts the change in the moved
-// folder. Otherwise, a part of the operation would come back together with the folder.
+// Undo reverts Stage and Publish, even if one of them failed halfway. If another program has written to the path since
+// then, Undo does not change that program's file. If a user has moved the folder since then, Undo reverts the change in
+// the moved folder. Otherwise, a part of the operation would come back together with the folder.
 func (c *Changer) Undo(w *Write) error {
 	if err := c.holdTree(); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// isPublished reports whether the path still has the file that Publish moved there. It looks in the folder that the
-// Changer holds first, and then in the folder that is at the path now.
+// isPublished reports whether the file that Publish moved to the path is still there. It first looks in the folder that
+// the Changer has open, and then in the folder that is now at the path.
 func (c *Changer) isPublished(w *Write) (bool, error) {
 	if st, err := c.Stat(w.Path); err == nil && st.Inode == w.Stat.Inode && st.Size == w.Stat.Size && st.MTime == w.Stat.MTime {
 		return true, nil
@@ -252,9 +252,9 @@ func ReplaceFile(name string, data []byte, mode fs.FileMode) error {
 	return SyncDir(path.Dir(name))
 }
 
-// WriteRun writes file p of the untracked run-time state. A reader always sees either the complete new file or the
-// old file, even while other processes are writing it. The write is not durable. WriteRun returns fs.ErrNotExist if
-// there is no TmpDir because the tree was never opened by a server.
+// WriteRun writes the file p, which is part of the untracked run-time state. A reader always sees either the complete
+// new file or the old file, even while other processes are writing the file. The write is not durable. WriteRun returns
+// fs.ErrNotExist if there is no TmpDir because no server has ever opened the tree.
 func (t *Tree) WriteRun(p string, data []byte) error { return t.replaceRun(p, data, false) }
 
 // SaveRun is like WriteRun, but the file is durable before SaveRun returns.
@@ -346,7 +346,7 @@ func SHA256(data []byte) string {
 
 // HasSHA256 reports whether the file at p has the given SHA-256 (in hex). It returns false if the file does not exist
 // or is not a regular file, or if the process lacks permission to read it. If there is a machine fault, it returns an
-// error, because the answer is unknown.
+// error, because it is unknown whether the file has that SHA-256.
 func (t *Tree) HasSHA256(p, sum string) (bool, error) {
 	f, st, err := t.Open(p)
 	if err == nil {

@@ -57,7 +57,7 @@ func (c *Changer) forgetFolders() {
 	clear(c.folders)
 }
 
-// forgetFolder closes a folder, so that the next use opens the folder that is at the path then.
+// forgetFolder closes a folder, so that the next use opens the folder that is at the path at that time.
 func (c *Changer) forgetFolder(dir string) {
 	if fd, ok := c.folders[dir]; ok {
 		unix.Close(fd)

@@ -19,8 +19,8 @@ const (
 	FaultMachine              // the machine or the process is the cause, as with EIO or EMFILE; try again later
 )
 
-// opFstat is the Op in the error of a stat call on an open file. The file could be opened, so such an error does not
-// say that anything is wrong with it.
+// opFstat is the Op in the error of a stat call on an open file. Such an error does not mean that anything is wrong
+// with the file, because the file could be opened.
 const opFstat = "fstat"
 
 // FaultOf classifies the error of a file operation. An unknown errno is treated as a machine fault (FaultMachine).

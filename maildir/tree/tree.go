@@ -3,7 +3,7 @@
 //
 //   - Tree reads files: Read, Stat, Walk, List, OpenFile.
 //   - Changer changes files: it stages them below TmpDir, Tree.Sync makes them durable, Publish moves each one into
-//     place with one rename, and Undo reverts that.
+//     place with one rename, and Undo reverts a change.
 //   - FaultOf classifies the error from a failed call: the file is gone, or the cause is the file itself or the
 //     machine. If a comment does not mention errors, the call returns any error from the file system.
 //   - ReadPlain and OpenPlain open single files outside any tree.
@@ -53,7 +53,7 @@ type Tree struct {
 // SyncCall is the argument with which Tree.Fail is called before a sync.
 const SyncCall = "(sync)"
 
-// FileStat is the state of a file. If two FileStats are equal, the file did not change in between, unless the first
+// FileStat is the state of a file. If two FileStats are equal, the file did not change between them, unless the first
 // one was taken less than Racy after a change. Times are in nanoseconds since 1970.
 type FileStat struct {
 	Mode         fs.FileMode
@@ -75,7 +75,7 @@ func Open(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, maxFile: maxFile}).pin()
 }
 
-// OpenNoLink is like Open, but refuses a dir that is itself a symbolic link.
+// OpenNoLink is like Open, but fails if dir itself is a symbolic link.
 func OpenNoLink(dir string, maxFile int64) (*Tree, error) {
 	return (&Tree{dir: dir, noLink: true, maxFile: maxFile}).pin()
 }
@@ -109,7 +109,7 @@ func (t *Tree) Close() error {
 }
 
 // Hold keeps the folder open until release is called, so that it does not have to be reopened for each use. Hold is
-// only an optimization. If the folder cannot be opened, Hold reports no error, but each use does.
+// only an optimization. If the folder cannot be opened, Hold reports no error, but each later use does.
 func (t *Tree) Hold() (release func()) {
 	if t.hold() != nil {
 		return func() {}
@@ -277,7 +277,7 @@ func (t *Tree) Walk(ctx context.Context, under string, fn func(p string, d fs.Di
 	return err
 }
 
-// UnlistedError lists the folders that a Walk could not list because of a machine fault. There is at least one of them.
+// UnlistedError lists the folders that a Walk could not list because of a machine fault. The list is never empty.
 type UnlistedError struct{ Folders []Unreadable }
 
 // Error returns how many folders could not be listed, and the path and fault of the first one.

@@ -15,9 +15,9 @@ import (
 
 func ctime(s *syscall.Stat_t) int64 { return s.Ctim.Nano() }
 
-// system contains the descriptor of the tree's folder. With openat2, one call resolves a whole path and refuses links
-// in it. os.Root would open every folder along the path. In a measurement, that took a third of the time needed to send
-// a message.
+// system contains the descriptor of the tree's folder. With openat2, one call resolves a whole path and rejects links
+// in it. By contrast, os.Root would open every folder along the path. In a measurement, that took a third of the time
+// needed to send a message.
 type system struct {
 	fd   int      // the tree's folder
 	root *os.Root // the same folder, for rare operations; nil until first used
@@ -194,7 +194,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 }
 
 // BeingWritten reports whether a process has the file at p open for writing. It requests a read lease, which the kernel
-// does not grant on such a file. It returns false if the answer is unknown.
+// does not grant on such a file. If it cannot find out, it returns false.
 func (t *Tree) BeingWritten(p string) bool {
 	fd, err := t.open2(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestTreeReplacedByLink(t *testing.T) {
 	}
 }
 
-// TestUndoMoved checks that Undo also removes a file whose folder a user has moved, and a file that a user has moved back
-// since.
+// TestUndoMoved checks that Undo also removes a file if a user has moved the file's folder, even if the user has then
+// moved the file back to its old path.
 func TestUndoMoved(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{false, true} {

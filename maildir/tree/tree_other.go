@@ -85,7 +85,7 @@ func (t *Tree) OpenFile(p string, flags int) (*os.File, FileStat, error) {
 		return nil, FileStat{}, err
 	}
 	defer t.release()
-	before, err := t.Stat(p) // it returns an error for a link
+	before, err := t.Stat(p) // Stat fails if the path to p's folder contains a link
 	switch {
 	case err == nil && !before.Mode.IsRegular():
 		return nil, before, NotRegular(before.Mode)

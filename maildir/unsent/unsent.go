@@ -1,5 +1,5 @@
-// Package unsent contains the text of Postmaster's notice about a file in an outbox that was not sent, and reads the
-// reason back from the notice.
+// Package unsent contains the text of Postmaster's notice about an unsent file in an outbox, and reads the reason back
+// from the notice.
 package unsent
 
 import (

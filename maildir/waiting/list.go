@@ -27,10 +27,10 @@ type Lister struct {
 }
 
 // List lists what is waiting for an agent in a project, in the order in which the agent should read it. The command
-// line and the page show this list. Clients' sessions instead get one notice for each message: see Tell.
+// line and the page show this list. Clients' sessions instead get one notice for each message. See Tell.
 type List struct {
 	Project string `json:"project"` // slug of the project; empty for all projects
-	Agent   string `json:"agent"`   // name of the agent; if it does not exist, only Stopped and the fields below it are filled
+	Agent   string `json:"agent"`   // name of the agent; if there is no such agent, only Stopped and the fields below it are set
 
 	Prompts []wake.Prompt `json:"prompts"` // permission prompts of the agents' clients, which belong to the first group
 
@@ -95,7 +95,7 @@ type Group struct {
 	ID, Title string
 	Prompts   []wake.Prompt
 	Threads   []Thread
-	Total     int // number of threads, including those not listed
+	Total     int // number of threads, including threads that are not listed
 }
 
 // Groups returns the groups in order, including empty groups. It omits the group of hidden threads if there are none.
@@ -118,15 +118,15 @@ func (w *List) Mail() []Thread { return slices.Concat(w.Blocked, w.Questions, w.
 // Query contains the options of Lister.List.
 type Query struct {
 	Open bool // omit bcc recipients that the agent is waiting for, because the reader must not see them (Invariant I7)
-	All  bool // list all threads of a group, not only the first maxWaiting, and the hidden threads
+	All  bool // list the hidden threads, and all threads of each group instead of only the first maxWaiting
 }
 
 // Thread is a thread with waiting messages.
 type Thread struct {
 	Project string `json:"project,omitempty"` // slug; set only in a list of all projects
 	Thread  string `json:"thread_id"`
-	// Message is the id of the most urgent waiting message, and the newest one of several. For Owed, it is the id of
-	// the agent's own message.
+	// Message is the id of the most urgent waiting message. If several are equally urgent, it is the id of the newest
+	// one. For Owed, it is the id of the agent's own message.
 	Message string `json:"message_id"`
 	Subject string `json:"subject"` // the subject of the thread's first message, without "Re:"
 

@@ -80,7 +80,7 @@ func (l *Lister) listWaiting(ctx context.Context, w *List, q Query) error {
 	for g, into := range []*[]Thread{&w.Blocked, &w.Questions, &w.New, &w.Owed, &w.Hidden} {
 		*into = []Thread{}
 		for _, i := range firsts[g] {
-			if o, ok := outlines[all[i].Cursor]; ok { // if there is no outline, the message was deleted in the meantime
+			if o, ok := outlines[all[i].Cursor]; ok { // if there is no outline, the message has since been deleted
 				t := l.waitingThread(all, threads[all[i].Thread], &o)
 				t.Decides, t.Until = decides[t.Message], hidden[t.Thread].Until
 				*into = append(*into, t)
@@ -177,8 +177,8 @@ func (l *Lister) waitingThread(all []waiting, places []int, o *index.Outline) Th
 	return t
 }
 
-// waitingMail returns the messages that are waiting for the agent, and the messages that the agent is awaiting an
-// answer to.
+// waitingMail returns the messages that are waiting for the agent, and the agent's own messages that are waiting for an
+// answer.
 func (l *Lister) waitingMail(ctx context.Context, open bool) (all []waiting, err error) {
 	due, err := l.Mail.Store.Index.Due(ctx, index.DueQuery{
 		Project: l.Mail.Slug,

@@ -32,7 +32,7 @@ type Windows struct {
 	seating sync.Mutex   // held by SetSeat
 }
 
-// Types records that this process types notices into tmux windows until the caller calls done.
+// Types records that this process types notices into tmux windows. The record lasts until the caller calls done.
 func (w *Windows) Types() (done func()) {
 	w.typing.Add(1)
 	return func() { w.typing.Add(-1) }

@@ -175,7 +175,7 @@ type IdleSeat struct {
 	New     int           // number of unread messages that were not announced
 	Newest  string        // id of the newest message that was not announced
 	Works   bool          // a turn is in progress, so the client's hook will deliver the notice
-	Rest    time.Duration // how much longer the wake must wait: see mostVolley
+	Rest    time.Duration // how much longer the wake must wait; see mostVolley
 
 	mail unreadMail
 }
@@ -234,8 +234,8 @@ func (ss *Sessions) sleeper(ctx context.Context, s seat.Seat, again bool) (one I
 }
 
 // Recheck reloads s just before the server types into its window, and reports whether s still needs to be woken. For an
-// agent without a session, it records the notice before the notice is typed: a lost notice is repeated with the next
-// message, whereas a duplicate cannot be undone.
+// agent without a session, Recheck records the notice before the notice is typed. A lost notice is repeated with the
+// next message, but a duplicate cannot be undone.
 func (ss *Sessions) Recheck(ctx context.Context, q IdleQuery, s *IdleSeat) (still bool, err error) {
 	all, err := ss.IdleSeats(ctx, q)
 	i := slices.IndexFunc(all, func(now IdleSeat) bool { return now.Key == s.Key })

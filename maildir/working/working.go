@@ -85,7 +85,7 @@ func Files(ctx context.Context, cs *claims.Claims, edits *editing.Edits) ([]*Fil
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]bool{} // files whose holder is set: the earliest claim wins
+	known := map[string]bool{} // files whose holder is already set, because the earliest claim wins
 	for _, c := range covering {
 		for _, path := range c.Paths {
 			f := byPath[path]

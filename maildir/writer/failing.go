@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// failing records the error of the writer's newest disk operations, or that they succeeded.
+// failing records the outcome of the writer's most recent disk operations.
 type failing struct {
 	mu   sync.Mutex
 	now  error // nil after success
@@ -16,7 +16,7 @@ type failing struct {
 // project never writes again, because only a success clears the failure.
 const failingFor = time.Minute
 
-// tell records the error of the newest disk operations, or nil.
+// tell records the error of the most recent disk operations, or nil if they succeeded.
 func (f *failing) tell(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFailingEnds checks that a failure is reported for only a minute, unless there is a new one.
+// TestFailingEnds checks that a failure is reported for only a minute, unless there is a new failure.
 func TestFailingEnds(t *testing.T) {
 	var f failing
 	f.tell(syscall.EIO)

@@ -21,8 +21,9 @@ const MaxGroup = 256
 // maxTries is the maximum number of times that an operation is planned because the tree is ahead of the index.
 const maxTries = 8
 
-// Group is one group commit. While a group is being planned, the index contains everything written before the group,
-// and nothing from the group itself. To find out what the group writes, a plan calls Writes and Coming.
+// Group is a set of operations that are written together (group commit). While a group is being planned, the index
+// contains everything written before the group, and nothing from the group itself. To find out what the group writes, a
+// plan calls Writes and Coming.
 type Group struct {
 	Ctx    context.Context // for calls that a plan makes; it does not end when a caller's context ends
 	Now    time.Time       // when the current plan began, in UTC
@@ -124,7 +125,7 @@ func (g *Group) Present(path string) error {
 func (g *Group) Stat(path string) (tree.FileStat, error) { return g.c.Stat(path) }
 
 // retry schedules the operation to be planned again once the index is up to date at the paths. It gives up after
-// maxTries.
+// maxTries attempts.
 func (g *Group) retry(tx *Tx, paths ...string) {
 	if tx.isTired() {
 		g.w.Owner.Edited(paths, false)
@@ -134,7 +135,8 @@ func (g *Group) retry(tx *Tx, paths ...string) {
 	g.w.Later(tx)
 }
 
-// isTired counts how often the operation has been planned. After maxTries, it refuses the operation and returns true.
+// isTired counts the attempts to plan the operation. After maxTries attempts, it refuses the operation and returns
+// true.
 func (tx *Tx) isTired() bool {
 	if tx.tries++; tx.tries < maxTries {
 		return false
@@ -174,7 +176,7 @@ func (g *Group) undo(tx *Tx, err error) error {
 	return err
 }
 
-// step informs a fault test of the step that the writer has reached.
+// step tells a fault test which step the writer has reached.
 func (g *Group) step(name string) {
 	if f := g.w.Step; f != nil {
 		f(name)
@@ -182,7 +184,7 @@ func (g *Group) step(name string) {
 }
 
 // write makes the group's files durable, renames them into place, makes the renames durable, ingests the files, records
-// the operations in the history, and answers the callers. After an error, the caller must undo the group.
+// the operations in the history, and responds to the callers. After an error, the caller must undo the group.
 func (g *Group) write() error {
 	w := g.w
 	g.step("journal")
@@ -342,7 +344,7 @@ func (g *Group) fail(err error) {
 	g.end()
 }
 
-// end ends the group and answers the callers of its operations.
+// end ends the group and responds to the callers of its operations.
 func (g *Group) end() {
 	g.w.endGroup()
 	for _, tx := range g.txs {
@@ -350,8 +352,8 @@ func (g *Group) end() {
 	}
 }
 
-// answer answers the caller of one of the group's operations. If err is not nil, it also calls Owner.Failed. It logs
-// unexpected errors, because the answer to the caller does not contain the path of the file.
+// answer responds to the caller of one of the group's operations. If err is not nil, it also calls Owner.Failed. It
+// logs unexpected errors, because the response to the caller does not contain the path of the file.
 func (g *Group) answer(tx *Tx, err error) {
 	if err != nil {
 		g.w.Owner.Failed(&tx.Op)

@@ -29,14 +29,14 @@ import (
 // drop each operation. It passes the completed operations, which may not have been committed yet, to the history
 // again (invariants I3 and I6; docs/explanation/durability.md, "Three notes that the server reads at startup").
 //
-// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for
-// each operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk.
-// An incomplete last line is a record that never became durable. A line with a wrong HMAC was not written by this
-// store, and is ignored. Such a line is possible because the file is in a working tree, where a `git pull` could add
+// Each record is one line: an HMAC of the JSON under the store's key, a space, the JSON, a space, and one flag for each
+// operation. To undo an operation, the writer overwrites the operation's flag, which works even on a full disk. An
+// incomplete last line is a record that never became durable. A line with a wrong HMAC was not written by this store,
+// and is ignored. There may be such a line because the file is in a working tree, and a `git pull` could add lines to
 // it (I8).
 
-// journalLimit is the size, in bytes, above which the journal is rewritten with only its outstanding records. This
-// matters only if the journal never becomes empty.
+// journalLimit is a size in bytes. If the journal is larger, and less than half of it consists of outstanding records,
+// it is rewritten with only these records. This matters only if the journal never becomes empty.
 const journalLimit = 4 << 20
 
 // journal is the journal of one tree. It opens its file for each use, so that an idle project keeps no descriptor
@@ -248,8 +248,8 @@ func (j *journal) done(groups ...uint64) {
 	}
 }
 
-// empty truncates the file. The caller must make sure that all of its records are done. If the file cannot be opened,
-// empty does nothing.
+// empty truncates the file. The caller must make sure that all records in the file are done. If the file cannot be
+// opened, empty does nothing.
 func (j *journal) empty() {
 	defer j.tree.Hold()()
 	f, err := j.openPresent()

@@ -94,7 +94,7 @@ func (c *crashed) forge(key []byte, op journalOp) error {
 	return os.WriteFile(filepath.Join(c.tree.Dir(), format.JournalFile), fmt.Appendf(nil, "%s %s .\n", journalMAC(key, js), js), 0o600)
 }
 
-// TestJournalRemoved checks that no record is lost if the run-time folder is removed while a server is running.
+// TestJournalRemoved checks that no record is lost if the journal file is removed while a server is running.
 func TestJournalRemoved(t *testing.T) {
 	t.Parallel()
 	c := crash(t)
@@ -214,7 +214,8 @@ func TestRecoverQueued(t *testing.T) {
 	}
 }
 
-// TestRecoverDrops checks that recovery leaves nothing of an operation that never became durable or that was undone.
+// TestRecoverDrops checks that recovery removes every trace of an operation that never became durable or that was
+// undone.
 func TestRecoverDrops(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(c *crashed){
@@ -250,8 +251,8 @@ func TestRecoverDrops(t *testing.T) {
 	}
 }
 
-// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a single byte. Only a file
-// that seems to belong to another program must be left alone.
+// TestDropOnFullDisk checks that an operation is undone even if the journal cannot grow by a single byte. Only files
+// that seem to belong to another program must be left alone.
 func TestDropOnFullDisk(t *testing.T) {
 	t.Parallel()
 	c := crash(t)

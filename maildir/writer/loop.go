@@ -7,8 +7,9 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Run writes groups until ctx has ended and every accepted operation has been answered. After ctx has ended, it no
-// longer calls functions that were passed to Aside, so that a long backlog of edits does not delay the end.
+// Run writes groups until ctx has ended and no accepted operation is queued or waiting to be planned again. After ctx
+// has ended, it no longer calls functions that were passed to Aside, so that a long backlog of edits does not delay the
+// end.
 func (w *Writer) Run(ctx context.Context) {
 	defer close(w.stopped)
 	hourly := time.NewTicker(time.Hour)
@@ -45,7 +46,7 @@ func (w *Writer) turn(ctx context.Context, txs ...*Tx) {
 	}
 }
 
-// drained reports whether every accepted operation has been answered.
+// drained reports whether no accepted operation is queued or waiting to be planned again.
 func (w *Writer) drained() bool {
 	queued, waiting := w.Backlog()
 	return queued+waiting == 0
@@ -58,7 +59,7 @@ func (w *Writer) Backlog() (queued, waiting int) {
 	return len(w.queue), len(w.again) + w.saves
 }
 
-// Later schedules an operation for the next group, and does not wait for it.
+// Later schedules an operation for the next group, and returns immediately.
 func (w *Writer) Later(tx *Tx) {
 	w.mu.Lock()
 	w.again = append(w.again, tx)
@@ -122,8 +123,8 @@ func (w *Writer) writeGroup(ctx context.Context, c *tree.Changer, txs []*Tx) {
 		g.plan(tx)
 	}
 	queued := true
-	// Also count operations that write nothing. Otherwise, callers that immediately send the next one could keep the
-	// group open forever.
+	// Also count operations that write nothing. Otherwise, callers that immediately send another operation could keep
+	// the group open forever.
 	for n := len(txs); queued && !g.alone && n < MaxGroup; n++ {
 		select {
 		case tx := <-w.queue:
@@ -161,9 +162,9 @@ func (e *echoes) add(path string, is echo, now time.Time) {
 	e.young[path] = is
 }
 
-// OwnSum returns the SHA-256, in hex, of the file that the writer wrote to path in the last few seconds, if the
-// file's state right after the rename was st. It returns each SHA-256 only once. If the file still has that SHA-256,
-// the watcher has reported the server's own write, not an edit. OwnSum returns "" for any other file. Only functions
+// OwnSum returns the SHA-256, in hex, of the file that the writer wrote to path in the last few seconds, if the file's
+// state right after the rename was st. It returns each SHA-256 only once. If the file still has that SHA-256, the
+// watcher has reported the server's own write, not an edit. For any other file, OwnSum returns "". Only functions
 // passed to Aside may call it.
 func (w *Writer) OwnSum(path string, st tree.FileStat) string {
 	for _, m := range []map[string]echo{w.echoes.young, w.echoes.old} {

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/tree"
 )
 
-// Merge identifies a commit by another machine if the operation applies changes from that commit. The zero Merge means
-// that there is no such commit.
+// Merge identifies another machine's commit, if the operation applies changes from such a commit. The zero Merge means
+// that the operation does not.
 type Merge struct {
 	Commit string `json:"commit"`         // becomes a parent of the operation's commit, unless More is set
 	More   bool   `json:"more,omitempty"` // other operations apply the remaining changes
@@ -21,7 +21,7 @@ type Merge struct {
 type Op struct {
 	Verb    string // register, send, reply, read, unread, acknowledge, pop, claim, renew, release, presence, project …
 	Agent   string // the agent that requested the operation; empty for the server itself
-	ID      string // message id, if the operation is about a message
+	ID      string // message id, if the operation concerns a message
 	Marks   string // id of another message that the operation marks: for a reply, the message that it answers
 	Door    string // the channel, as in format.Through; empty for the server itself
 	Step    string // the step that the operation belongs to, as in format.InStep; empty if there is none
@@ -29,7 +29,7 @@ type Op struct {
 	At      time.Time
 	Waited  time.Duration // for a pop: the age of the popped message
 	Merges  Merge
-	Paths   []string // tracked files that were written or removed, relative to the tree: see tracked
+	Paths   []string // tracked files that were written or removed, relative to the tree (see tracked)
 
 	// Written describes each file that was written or removed, by path. The history reads a file from disk if its path
 	// is missing from Written, or while more than 32 MiB of content is waiting to be committed (invariant I6).
@@ -90,7 +90,7 @@ type Tx struct {
 	saved   map[string]string // SHA-256, by path, of files to be replaced that the history has
 	place   int               // the operation's index in the journal record
 	err     error
-	done    chan struct{} // closed with the answer; nil if no caller is waiting
+	done    chan struct{} // closed when the result is known; nil if no caller is waiting
 }
 
 // Create plans a new file. The path must not exist.

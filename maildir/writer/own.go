@@ -83,7 +83,7 @@ func (g *Group) preserve(tx *Tx, path string) (was string, err error) {
 var emptySum = tree.SHA256(nil)
 
 // save commits the files that the operation would replace or remove, and then schedules the operation to be planned
-// again. Run continues in the meantime.
+// again. Run keeps running meanwhile.
 func (w *Writer) save(ctx context.Context, tx *Tx) {
 	if tx.isTired() {
 		return
@@ -96,7 +96,7 @@ func (w *Writer) save(ctx context.Context, tx *Tx) {
 	w.mu.Unlock()
 	go func() {
 		err := w.Owner.Preserve(ctx, slices.Sorted(maps.Keys(tx.unsaved)))
-		for path, sum := range tx.unsaved { // if the file has changed, it is unknown which version was committed
+		for path, sum := range tx.unsaved { // if the file has changed, it is not known which version was committed
 			if now, rerr := w.sumOf(path); err == nil && rerr == nil && now == sum {
 				tx.saved[path] = sum
 			}

@@ -53,7 +53,7 @@ func recoverTree(t *tree.Tree, key []byte, log *slog.Logger) (*journal, []recove
 			return nil, nil, err
 		}
 	}
-	for _, r := range left { // after all groups: a later group may have replaced files of an earlier one
+	for _, r := range left { // do this after all groups, because a later group may have replaced an earlier group's files
 		g := recoveredGroup{number: r.Group}
 		for _, op := range r.Ops {
 			ops, err := recoveredOps(t, op)
@@ -167,8 +167,8 @@ func outstanding(records []journalRecord) []journalRecord {
 
 // recoverOp completes an operation if all of its files had become durable, and reports whether it did. Otherwise, or if
 // drop is set, it drops the operation. No file is renamed until all files are durable. Therefore, an operation has
-// renamed nothing if a file in staging is damaged, or if a file is missing and none is in place. recoverOp keeps files
-// that another program has changed since.
+// renamed nothing if a staged file is damaged, or if a staged file is missing and no file is in place. recoverOp keeps
+// files that another program has changed since then.
 func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bool, err error) {
 	if drop {
 		for _, f := range op.Files {
@@ -194,7 +194,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			}
 		case at.intact:
 			ready = append(ready, tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged})
-		case at.placed && !at.asBefore: // the file is in place, but another program may have changed it since
+		case at.placed && !at.asBefore: // the file is in place, but another program may have changed it since then
 			placed++
 		case !at.staged:
 			lost++
@@ -210,7 +210,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 			return false, err
 		}
 		err := c.Publish(&ready[i])
-		if errors.Is(err, tree.ErrChanged) { // keep the file that another program has written in the meantime
+		if errors.Is(err, tree.ErrChanged) { // keep the file that another program has written since then
 			err = c.Undo(&ready[i])
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -220,7 +220,7 @@ func recoverOp(t *tree.Tree, c *tree.Changer, op journalOp, drop bool) (whole bo
 	return true, nil
 }
 
-// takeBack undoes a dropped operation's change to a file, unless another program has changed the file since.
+// takeBack undoes a dropped operation's change to a file, unless another program has changed the file since then.
 func takeBack(t *tree.Tree, c *tree.Changer, f journalEntry) error {
 	w := tree.Write{Path: f.Path, Action: f.Action, Sum: f.Sum, Was: f.Was, Staged: f.Staged, Done: true}
 	at, err := standingOf(t, f)

@@ -3,8 +3,8 @@
 //
 // One goroutine writes operations (Tx) in groups, one group after another. It plans and stages the queued operations,
 // makes their files durable, renames them into place, makes the renames durable, ingests the files in one transaction,
-// records the operations in the history, and answers the callers. Operations queued in the meantime form the next
-// group. Therefore, groups grow under load, while a single caller never waits for others.
+// records the operations in the history, and responds to the callers. Operations that are queued meanwhile form the
+// next group. Therefore, groups grow under load, while a single caller never waits for others.
 //
 // A plan can rely on the index, which contains everything written before the group. If two operations depend on the
 // same fact (Tx.Facts) or write the same file, the second operation waits, and is planned in the next group. Edits by
@@ -40,7 +40,7 @@ type Config struct {
 	Step     func(name string) // for fault tests: called at each point where a crash matters; may be nil
 
 	// Observe is called in Do's goroutine with the operation, how long Do took, and the error that Do returns. If the
-	// operation has not been answered yet, op contains only the fields that the caller set. Observe may be nil.
+	// operation is still in progress, op contains only the fields that the caller set. Observe may be nil.
 	Observe func(op Op, took time.Duration, err error)
 }
 
@@ -151,7 +151,7 @@ var ErrStopped error = &refusal.Error{
 	What: refusal.Unavailable("The server is stopping; nothing was changed. Try again when it is running again."),
 }
 
-// Do hands an operation to the writer and waits for the answer. If Do returns nil, the files are durable and indexed.
+// Do hands an operation to the writer and waits for the result. If Do returns nil, the files are durable and indexed.
 // If ctx ends first, or the disk does not respond within Config.Patience, Do returns an error, but an operation that
 // was already planned may still be carried out. Do returns errors from tx.Plan, refusals for disk faults, or
 // ErrStopped.
@@ -238,6 +238,6 @@ func (w *Writer) Stalled() time.Duration {
 	return time.Since(w.began)
 }
 
-// Failing returns the error, as an ErrUnavailable, of the newest operation that reached the disk. It returns nil if
-// that operation succeeded, or failed more than a minute ago.
+// Failing returns the error of the most recent operation that reached the disk, converted to an ErrUnavailable. It
+// returns nil if that operation succeeded, or failed more than a minute ago.
 func (w *Writer) Failing() error { return refusal.Disk(w.failing.newest()) }

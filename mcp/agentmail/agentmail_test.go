@@ -85,8 +85,8 @@ var lastRead = regexp.MustCompile(`,"last_read_at":[0-9]+`)
 
 var messageID = regexp.MustCompile(`msg_[0-9a-f_]+`)
 
-// call calls a tool and returns its answer. If the tool refuses the call, call returns the refusal's text and code. In
-// both cases, each message id is replaced with ID.
+// call calls a tool and returns its response. If the tool refuses the call, call returns the refusal's text and code.
+// In both cases, each message id is replaced with ID.
 func (w *world) call(c tool.Caller, name, args string) string {
 	out := w.answer(c, name, args)
 	return messageID.ReplaceAllString(lastRead.ReplaceAllString(out, ""), "ID")
@@ -106,8 +106,8 @@ func (w *world) answer(c tool.Caller, name, args string) string {
 	return r.Error + " [" + r.Code + "]"
 }
 
-// calls makes the given calls in order and checks the answers. Each step consists of the caller, the tool, the
-// arguments and the expected answer.
+// calls makes the given calls in order and checks the responses. Each step consists of the caller, the tool, the
+// arguments and the expected response.
 func (w *world) calls(callers map[string]tool.Caller, steps [][4]string) {
 	w.t.Helper()
 	for i, s := range steps {
@@ -418,7 +418,7 @@ func TestIgnore(t *testing.T) {
 	}
 	w.calls(me, [][4]string{
 		{"me", "send", `{"recipient":"bob","message":"m"}`, "recipient not found [not_found]"},
-		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // bob is not in her ignore file
+		{"ann", "send", `{"recipient":"bob","message":"m"}`, `{"message_id":"ID"}`}, // ann's ignore file does not list bob
 		{"ann", "send", `{"recipient":"me","message":"m"}`, `{"message_id":"ID"}`},
 	})
 	if err := os.WriteFile(main, []byte("me\n"), 0o600); err != nil {

@@ -31,9 +31,9 @@ func recipients(ctx context.Context, p *maildir.Project, w *who) ([]string, erro
 	return names, nil
 }
 
-// reach returns the name of the agent that the caller addresses as to, which may also be the name of a window. If the
-// caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks: unknown,
-// self, ignored.
+// reach returns the name of the agent that the argument to refers to. The argument may also be the name of a window. If
+// the caller cannot write to that agent, reach returns a refusal. The contract prescribes the order of the checks:
+// unknown, self, ignored.
 func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to string) (string, error) {
 	names, err := recipients(ctx, p, w)
 	if err != nil {

@@ -6,7 +6,7 @@
 // maildir/access. This package contains the tools' names, argument checks, result types and refusals. Programs written
 // for aimx depend on the exact text of the refusals. See docs/reference/email.md, "Wording of refusals".
 //
-// Package tool documents the guarantees that every toolset makes about its answers. This toolset makes one more
+// Package tool documents the guarantees that every toolset makes about its responses. This toolset makes one more
 // guarantee. If the contract says that a result is a list or a sentence, the text is exactly that list or sentence, and
 // structuredContent is an object that contains it.
 package aimx
@@ -83,7 +83,7 @@ func newToolset(cfg tool.Config) *toolset {
 	return t
 }
 
-// tools returns the tools in the order of docs/reference/email.md.
+// tools returns the tools in the order in which docs/reference/email.md lists them.
 func (t *toolset) tools() []tool.Tool {
 	all := []tool.Tool{
 		t.mailboxList(), t.mailboxCreate(), t.mailboxDelete(), t.emailList(), t.emailRead(), t.emailSend(), t.emailReply(),

@@ -11,12 +11,12 @@ import (
 
 // This file contains the arguments that several tools share, and the checks of their syntax.
 
-// pageRequest requests the next part of a list that was too long for one answer.
+// pageRequest requests the next part of a list that was too long for one response.
 type pageRequest struct {
 	Offset int `json:"offset,omitempty" jsonschema:"next_offset of the previous response"`
 }
 
-// goesOn returns the note that follows a truncated answer. The note goes in a second TextContent, because the first
+// goesOn returns the note that follows a truncated response. The note goes in a second TextContent, because the first
 // must contain only the list or the file.
 func goesOn(next int) string {
 	if next == 0 {
@@ -70,7 +70,7 @@ func (v variants) exclusive() error {
 	return nil
 }
 
-// checkName refuses names that this toolset does not allow for new mailboxes. The domain's rules for names apply too.
+// checkName rejects names that this toolset does not allow for new mailboxes. The domain's rules for names apply too.
 func checkName(name string) error {
 	rule := ""
 	switch {

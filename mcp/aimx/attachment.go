@@ -97,9 +97,9 @@ func parseAttachment(uri string) (r attachmentRef, err error) {
 	return r, nil
 }
 
-// readAttachment returns the whole file if it is text and fits in one answer. Otherwise it returns a part of the file's
-// bytes, starting at the offset. If no email in the caller's mailboxes has this attachment, readAttachment returns
-// ErrNotFound.
+// readAttachment returns the whole file if it is text and fits in one response. Otherwise it returns a part of the
+// file's bytes, starting at the offset. If no email in the caller's mailboxes has this attachment, readAttachment
+// returns ErrNotFound.
 func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadResourceResult, error) {
 	c := tool.CallerOf(ctx)
 	if c.UID < 0 {

@@ -19,7 +19,7 @@ type rowShape struct {
 	Date    string `json:"date"`
 	Auth    string `json:"auth"`                      // how the server authenticated the sender, or "self-asserted"
 	Read    *bool  `json:"read,omitempty"`            // only in the inbox
-	Status  string `json:"delivery_status,omitempty"` // see rowShape
+	Status  string `json:"delivery_status,omitempty"` // described at rowShape
 }
 
 type emailsShape struct {

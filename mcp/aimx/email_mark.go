@@ -6,7 +6,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The marks that emailMark sets. The names of its two tools end with these words.
+// The marks that emailMark sets. The name of each of the two tools ends with one of these words.
 const (
 	markRead   = "read"
 	markUnread = "unread"

@@ -27,7 +27,7 @@ type letterShape struct {
 	Read        *bool           `json:"read,omitempty"`
 	Trusted     string          `json:"trusted,omitempty"`
 	Auth        string          `json:"auth"`                      // how the sender was authenticated, or "self-asserted"
-	Status      string          `json:"delivery_status,omitempty"` // see rowShape
+	Status      string          `json:"delivery_status,omitempty"` // described at rowShape
 	Reply       string          `json:"delivery_reply,omitempty"`  // state and last reply for each external address
 	DeliveredAt string          `json:"delivered_at,omitempty"`
 	Attachments []attachedShape `json:"attachments,omitempty"`       // attached files: read them with resources/read

@@ -35,7 +35,7 @@ func TestGuestMakesNoProject(t *testing.T) {
 		uid               int
 		project, workTree string
 		box               string // name of the mailbox to create
-		want              string // text that the answer must contain
+		want              string // text that the response must contain
 		projects          int    // expected number of projects in the store after the call
 	}{
 		{guest, "/srv/shop", "", "ann", `No project "/srv/shop"`, 0},

@@ -52,7 +52,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	})
 }
 
-// hookBox is like box, but if a mailbox does not exist, it says so to every caller and not only to root. The contract
+// hookBox is like box, except that it tells every caller, not only root, if a mailbox does not exist. The contract
 // requires this for hooks.
 func (t *toolset) hookBox(ctx context.Context, name string) (*maildir.UserBox, error) {
 	b, err := t.box(ctx, name)

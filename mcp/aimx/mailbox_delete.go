@@ -7,7 +7,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// doneShape is an answer that only confirms an action.
+// doneShape is a response that only confirms an action.
 type doneShape struct {
 	Message string `json:"message"` // what the tool has done
 }

@@ -53,7 +53,7 @@ func TestDenied(t *testing.T) {
 	}
 }
 
-// TestShapes checks that both empty and populated answers match the output schemas.
+// TestShapes checks that both empty and populated responses match the output schemas.
 func TestShapes(t *testing.T) {
 	all, yes := newToolset(tool.Config{}).tools(), true
 	for name, values := range map[string][]any{

@@ -34,11 +34,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestScripts runs the scripts in fixtures/aimx, in which each call is followed by its expected answer.
+// TestScripts runs the scripts in fixtures/aimx, in which each call is followed by its expected response.
 //
 //	# a comment
 //	1000 mailbox_create {"name": "ann"}        uid, tool, arguments
-//	= ann@mailtree.local                       the text of the answer; after ! instead, a refusal with its code
+//	= ann@mailtree.local                       the text of the response; after ! instead, a refusal with its code
 //	~ {"address": "ann@mailtree.local"}        structuredContent, if it differs from the text
 //	1000 read resource://attachment/SHA1       reads a resource: its text, or a refusal after !
 //	mail send_message {…}                      a call to the mail toolset by an unnamed caller
@@ -106,7 +106,7 @@ func newDesk(t testing.TB) *desk {
 	return d
 }
 
-// play makes each call in a script and returns the script with the actual answers.
+// play makes each call in a script and returns the script with the actual responses.
 func (d *desk) play(script string) string {
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -226,7 +226,7 @@ var (
 	sealPattern = regexp.MustCompile(`"seal": "[0-9a-f]{16}:[A-Za-z0-9_-]{86}"`)
 )
 
-// plain replaces the parts of an answer that differ between runs.
+// plain replaces the parts of a response that differ between runs.
 func (d *desk) plain(s string) string {
 	s = idPattern.ReplaceAllStringFunc(s, func(id string) string {
 		for i, known := range d.ids {
@@ -264,7 +264,7 @@ func sameJSON(text string, structured []byte) bool {
 	return json.Unmarshal([]byte(text), &a) == nil && json.Unmarshal(structured, &b) == nil && cmp.Equal(a, b)
 }
 
-// ordered returns an object with its keys sorted. It omits the content in an answer of email_read, because the text
+// ordered returns an object with its keys sorted. It omits the content in a response of email_read, because the text
 // already contains it.
 func ordered(data []byte) string {
 	var v map[string]any

@@ -62,7 +62,7 @@ func TestStopWhileMarked(t *testing.T) {
 		}
 	}()
 	select {
-	case got := <-answered: // returned early, so the answer lacks the messages that are being marked
+	case got := <-answered: // returned early, so the response lacks the messages that are being marked
 		answered <- got
 	case <-time.After(100 * time.Millisecond):
 	}

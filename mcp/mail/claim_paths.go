@@ -26,7 +26,7 @@ type Claimed struct {
 	Granted   []claimShape    `json:"granted"`
 	Conflicts []conflictShape `json:"conflicts"`
 	Expires   string          `json:"expires_ts,omitempty"`
-	More      int             `json:"more,omitempty"` // number of claims or conflicts that the answer omits
+	More      int             `json:"more,omitempty"` // number of claims or conflicts that the response omits
 	Note      string          `json:"note,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func hasBrackets(pattern string) bool {
 	return strings.ContainsAny(strings.NewReplacer(`\[`, "", `\{`, "", `\\`, "").Replace(pattern), "[{")
 }
 
-// aloneNote returns a note if other machines do not know about the claims in the answer, and otherwise "".
+// aloneNote returns a note if other machines do not know about the claims in the response, and otherwise "".
 func aloneNote(r *claim.Result) string {
 	switch {
 	case r.Alone == "":
@@ -150,8 +150,8 @@ func shapeClaimed(r *claim.Result) Claimed {
 	return out
 }
 
-// fitClaimed removes the claims or conflicts that do not fit in the answer. It cannot refuse the call instead, because
-// the claims have already been granted. One of the two lists is always empty.
+// fitClaimed removes the claims or conflicts that do not fit in the response. It cannot refuse the call instead,
+// because the claims have already been granted. One of the two lists is always empty.
 func (t *Toolset) fitClaimed(ctx context.Context, out Claimed) Claimed {
 	rest := Claimed{Note: out.Note}
 	granted, _ := tool.Fit(ctx, t.budget, tool.InTool, rest, out.Granted)

@@ -9,7 +9,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// maxCompletions is the maximum number of values in one answer, as specified by the protocol.
+// maxCompletions is the maximum number of values in one response, as specified by the protocol.
 const maxCompletions = 100
 
 // completes maps each argument of a template or prompt to the kind of value that completes it.

@@ -8,7 +8,7 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// maxHistory is the maximum number of entries in resource://history. The answer's size limit may allow fewer.
+// maxHistory is the maximum number of entries in resource://history. The response's size limit may allow fewer.
 const maxHistory = 200
 
 type historyResource struct {
@@ -18,10 +18,10 @@ type historyResource struct {
 	Note    string          `json:"note,omitempty"`
 }
 
-// olderNote is the note in an answer that omits older entries.
+// olderNote is the note in a response that omits older entries.
 const olderNote = "older entries are omitted; to see them, run `mailtree log ID`"
 
-// readHistory returns the newest operations on a message. The answer does not name bcc recipients (Invariant I7),
+// readHistory returns the newest operations on a message. The response does not name bcc recipients (Invariant I7),
 // because any agent may read the history.
 func (t *Toolset) readHistory(ctx context.Context, p *maildir.Project, r ref) (any, error) {
 	out := historyResource{Project: p.Slug, ID: r.name, History: []history.Entry{}}

@@ -15,7 +15,7 @@ const maxListedClaims = 20
 // Listed is an agent in a Directory.
 type Listed struct {
 	profileShape
-	Address  string       `json:"address,omitempty"`  // address in other projects; set if the answer lists all projects
+	Address  string       `json:"address,omitempty"`  // address in other projects; set if the response lists all projects
 	Machine  string       `json:"machine,omitempty"`  // set if the agent is on another machine
 	Wakeable string       `json:"wakeable,omitempty"` // why new mail cannot wake the agent; "" if it can
 	Unread   int          `json:"unread"`

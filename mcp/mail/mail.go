@@ -1,10 +1,11 @@
 // Package mail implements the *mail* toolset. It contains 13 tools, resources, prompts, completions and subscriptions.
 //
-// It defines the names and schemas of arguments, defaults and limits, the form of answers and the wording of refusals.
-// It contains no rules: a handler decodes the arguments, calls one operation of package maildir and converts the
-// result. See docs/reference/tools.md.
+// It defines the names and schemas of arguments, defaults and limits, the form of responses and the wording of
+// refusals. It contains no rules: a handler decodes the arguments, calls one operation of package maildir and converts
+// the result. See docs/reference/tools.md.
 //
-// Package tool documents the guarantees that every toolset makes about its answers. This toolset also guarantees that:
+// Package tool documents the guarantees that every toolset makes about its responses. This toolset also guarantees
+// that:
 //
 //   - a message's body is in a separate field (body_md);
 //   - a resource has the same form as the result of the tool that reads the same data.
@@ -80,7 +81,8 @@ func New(cfg tool.Config) *Toolset {
 	return t
 }
 
-// tools returns the tools in the order of docs/reference/tools.md. The SDK sorts them by name when it lists them.
+// tools returns the tools in the order in which docs/reference/tools.md lists them. The SDK sorts them by name when it
+// lists them.
 func (t *Toolset) tools() []tool.Tool {
 	return []tool.Tool{
 		t.createAgent(), t.whois(), t.listAgents(), t.checkMyMessages(), t.sendMessage(), t.replyMessage(), t.acknowledgeMessage(),

@@ -61,7 +61,8 @@ var prompts = []prompt{
 
 var toWhom = promptArgument{"to", "agent name", ""}
 
-// maxArgument is the maximum size of an argument in bytes. The limit is needed because the answer repeats the argument.
+// maxArgument is the maximum size of an argument in bytes. The limit is needed because the response repeats the
+// argument.
 const maxArgument = 4096
 
 func (t *Toolset) addPrompts() {

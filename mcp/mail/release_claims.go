@@ -10,7 +10,7 @@ import (
 // Released is the result of release_claims.
 type Released struct {
 	Released []claimShape `json:"released"`
-	Count    int          `json:"count"` // number of released claims, including those that the answer omits
+	Count    int          `json:"count"` // number of released claims, including those that the response omits
 	NotHeld  []string     `json:"not_held,omitempty"`
 	Held     []string     `json:"held,omitempty"`
 	Note     string       `json:"note,omitempty"`
@@ -58,7 +58,7 @@ func patterns(claims []claim.Row) []string {
 	return all
 }
 
-// fitReleased removes the paths that do not fit in the answer. It cannot refuse the call instead, because the claims
+// fitReleased removes the paths that do not fit in the response. It cannot refuse the call instead, because the claims
 // have already been released.
 func (t *Toolset) fitReleased(ctx context.Context, out Released) Released {
 	rest := Released{Count: out.Count, Note: out.Note}

@@ -18,8 +18,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// The URI templates in docs/reference/tools.md, "Resources". Only the skill has a fixed URI (skill.go). The method listRecent
-// lists other resources.
+// The URI templates in docs/reference/tools.md, "Resources". Only the skill has a fixed URI (skill.go). The method
+// listRecent lists other resources.
 const (
 	inboxTemplate      = "resource://inbox/{agent}{?project,since_ts,urgent_only,include_bodies,limit,cursor,as_of}"
 	historyTemplate    = "resource://history/{id}{?project}"
@@ -92,7 +92,7 @@ func (t *Toolset) addResources() {
 // ref is a parsed resource URI.
 type ref struct {
 	of      string      // the kind of resource: inbox, message and so on
-	kind    format.Kind // the kind of file that name identifies, for Store.ProjectOf: see refKinds
+	kind    format.Kind // the kind of file that name identifies, for Store.ProjectOf (see refKinds)
 	name    string      // agent, message id, thread id, SHA-1 or project
 	project string      // key or slug; "" if not specified
 	query   index.InboxQuery

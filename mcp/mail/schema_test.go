@@ -90,7 +90,7 @@ func TestWalkthroughCalls(t *testing.T) {
 	}
 }
 
-// TestShapes checks that both empty and populated answers match the output schemas.
+// TestShapes checks that both empty and populated responses match the output schemas.
 func TestShapes(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	ts := New(tool.Config{})
@@ -221,8 +221,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestNewest checks that the newest ids are kept if not all ids fit in an answer, because there are too many of them or
-// they are too long.
+// TestNewest checks that the newest ids are kept if not all ids fit in a response, because there are too many of them
+// or they are too long.
 func TestNewest(t *testing.T) {
 	long := strings.Repeat("x", maxReferenceBytes/2-3) // each id, with its quotes and comma, is half as long as the limit
 	for _, tt := range []struct {
@@ -241,7 +241,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// shapeInboxOf returns the answer for a page of an inbox, with zero values instead of the messages and the project.
+// shapeInboxOf returns the response for a page of an inbox, with zero values instead of the messages and the project.
 func (t *Toolset) shapeInboxOf(page *maildir.InboxPage) Inbox {
 	return Inbox{Messages: make([]Delivery, len(page.Messages)), Next: cursor(page.Next)}
 }

@@ -78,7 +78,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	})
 }
 
-// searching is the number of bytes of memory needed to search the longest possible body.
+// searching is the number of bytes of memory that a search of the longest possible body needs.
 const searching = 8 << 20
 
 func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
@@ -106,7 +106,7 @@ func (t *Toolset) shapeHits(page *maildir.SearchPage, note string) Hits {
 	return out
 }
 
-// addBodies returns the answer. It includes the bodies of as many hits as fit.
+// addBodies returns the response, with the bodies of as many hits as fit.
 func (t *Toolset) addBodies(ctx context.Context, p *maildir.Project, page *maildir.SearchPage, note string) (any, error) {
 	out := t.shapeHits(page, note)
 	heads := map[string]Hit{}

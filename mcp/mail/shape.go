@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// These types define the form of the answers. They are used only on the wire. The output schemas are derived from their
-// struct tags: see tool.OutputSchema.
+// These types define the form of the responses. They are used only on the wire. The output schemas are derived from
+// their struct tags. See tool.OutputSchema.
 
 type profileShape struct {
 	Name       string     `json:"name"`
@@ -71,7 +71,7 @@ type attachmentShape struct {
 	File string `json:"file,omitempty"` // path of the file, if the caller can open it
 }
 
-// view converts a project's mail to the form in which one caller gets it.
+// view converts a project's mail to the form that one caller gets.
 type view struct {
 	*Toolset
 	p     *maildir.Project
@@ -151,7 +151,7 @@ func (v *view) shapeMessage(m *index.MessageRow, bodies bool) Message {
 	return s
 }
 
-// shapeHead converts a message, without its body, to the form used in answers.
+// shapeHead converts a message, without its body, to the form used in responses.
 func (v *view) shapeHead(m *index.MessageRow) Message {
 	voucher, verified := v.store.VerifiedIn(m)
 	s := Message{
@@ -230,12 +230,12 @@ type Inbox struct {
 	Note     string     `json:"note,omitempty"`
 }
 
-// inboxRoom returns the space available for messages in an answer about an agent's inbox.
+// inboxRoom returns the space available for messages in a response about an agent's inbox.
 func (v *view) inboxRoom(ctx context.Context, form tool.Encoding, agent string) *index.Room {
 	return v.room(ctx, form, Inbox{Project: v.p.Slug, Agent: agent, Note: v.note})
 }
 
-// room returns the space available for messages in an answer that also contains rest.
+// room returns the space available for messages in a response that also contains rest.
 func (v *view) room(ctx context.Context, form tool.Encoding, rest any) *index.Room {
 	return v.budget.Room(ctx, form, rest, func(m *index.MessageRow) any { return v.shapeHead(m) })
 }

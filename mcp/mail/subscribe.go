@@ -51,8 +51,8 @@ func (t *Toolset) subscribe(ctx context.Context, req *mcp.SubscribeRequest) erro
 	if err := t.enterSubscription(ctx, req, r); err != nil {
 		return err
 	}
-	// Look up the slug after adding the subscriber. If the project is created in the meantime, either this call finds
-	// it, or resolve does at the project's first change.
+	// Look up the slug after adding the subscriber. If another request creates the project meanwhile, either this call
+	// finds it, or resolve does at the project's first change.
 	t.settleSubscription(uri, t.slug(ctx, r))
 	return nil
 }
@@ -253,7 +253,7 @@ func (s *subscription) concerns(c *index.Change) bool {
 }
 
 // tell notifies the subscribers of each URI in a separate goroutine, because a subscriber that does not read its stream
-// blocks the writer. If there are more changes in the meantime, tell notifies the subscribers once more.
+// blocks the writer. If more changes arrive meanwhile, tell notifies the subscribers once more.
 func (t *Toolset) tell(ctx context.Context, wg *sync.WaitGroup, uris []string) {
 	for _, uri := range uris {
 		t.mu.Lock()

@@ -45,14 +45,14 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	})
 }
 
-// parsing is the number of bytes of memory needed to parse the longest possible body.
+// parsing is the number of bytes of memory that parsing the longest possible body needs.
 const parsing = 16 << 20
 
-// maxParticipants is the maximum number of participants in an answer. Any other participants appear among the
+// maxParticipants is the maximum number of participants in a response. Any other participants appear among the
 // recipients of the messages.
 const maxParticipants = 1000
 
-// shorten removes the older half of each list until the summary fits in an answer.
+// shorten removes the older half of each list until the summary fits in a response.
 func (t *Toolset) shorten(s *ThreadSummary) {
 	if len(s.Participants) > maxParticipants {
 		s.Participants, s.Truncated = s.Participants[:maxParticipants], true

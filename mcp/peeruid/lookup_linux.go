@@ -20,7 +20,7 @@ const (
 // established is the TCP state in which both ends can send data (TCP_ESTABLISHED).
 const established = 1
 
-// patience is the maximum time in seconds to wait for the kernel's answer, which normally takes microseconds.
+// patience is the maximum time in seconds to wait for the kernel's response, which normally takes microseconds.
 const patience = 1
 
 // errUnknown means that no process on this machine has an established connection between the two addresses.
@@ -80,8 +80,8 @@ func socketID(client, server netip.AddrPort) []byte {
 	return b
 }
 
-// read returns the uid in the kernel's answer. If no connection matches, the kernel may return a listening socket, or a
-// socket that its process has closed. Therefore read checks the state and the inode.
+// read returns the uid in the kernel's response. If no connection matches, the kernel may return a listening socket, or
+// a socket that its process has closed. Therefore read checks the state and the inode.
 func read(answer []byte, client, server netip.AddrPort) (uid int, err error) {
 	if len(answer) < headerSize+4 {
 		return 0, errors.New("query sock_diag: the answer is too short")

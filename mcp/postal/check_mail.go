@@ -13,7 +13,7 @@ type mailShape struct {
 	ID    string `json:"id,omitempty"`    // the sender's msg_id if there is one, otherwise the server's id
 	From  string `json:"from,omitempty"`  // the agent that sent the message
 	Auth  string `json:"auth,omitempty"`  // how the server authenticated the sender, or "self-asserted"
-	// Content may be present but empty: see tool.PoppedText.
+	// Content may be present but empty. See tool.PoppedText.
 	Content *string `json:"content,omitempty"` // the sender's text: data, not instructions
 }
 

@@ -26,8 +26,8 @@ func TestDeclared(t *testing.T) {
 	tooltest.Declared(t, tools...)
 }
 
-// TestShapes checks that the answers match the output schemas, and that Plain converts an answer to what postal's own
-// functions return.
+// TestShapes checks that the responses match the output schemas, and that Plain converts a response to what postal's
+// own functions return.
 func TestShapes(t *testing.T) {
 	ts := New(tool.Config{})
 	mail := func(id, key, body string) any {

@@ -27,7 +27,7 @@ const (
 // HelloHeader contains the self-asserted part of tool.Caller as JSON. Bridges send it on the socket.
 const HelloHeader = "Mailtree-Hello"
 
-// FailureTrailer contains the reason if the server could not complete an answer that is not JSON.
+// FailureTrailer contains the reason if the server could not complete a response that is not JSON.
 const FailureTrailer = "Mailtree-Failure"
 
 // AcceptBoth is the Accept header of a client that accepts JSON documents and event streams.
@@ -48,7 +48,7 @@ const (
 	CodeUnknown  = -32023 // an unknown event (SEP-3415)
 )
 
-// Failure returns a JSON-RPC error as the answer to the message with the given id. The id is nil if it is unknown.
+// Failure returns a JSON-RPC error as the response to the message with the given id. The id is nil if it is unknown.
 func Failure(id json.RawMessage, code int, text string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")

@@ -31,7 +31,7 @@ const MaxGuestConns = 64
 // Config specifies where to listen and who may connect.
 type Config struct {
 	Path string
-	Open bool         // let other users connect: the mode is 0666 instead of 0600, and the lock file is next to the socket
+	Open bool         // whether other users may connect; if so, the mode is 0666 instead of 0600, and the lock file is next to the socket
 	Busy func() bool  // reports whether AwaitIdle must wait for other work; nil means never
 	Log  *slog.Logger // if nil, log lines are discarded
 }

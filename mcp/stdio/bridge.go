@@ -7,7 +7,7 @@
 //     initialize. For a client of the older era, the bridge opens subscriptions of the newer era.
 //   - Piped input is handled in order. The bridge handles the next line once the previous one has been answered, or
 //     after two seconds. Calls that wait for mail (wait_seconds, wait_reply_seconds) run in parallel, and the bridge
-//     does not wait for their answers.
+//     does not wait for their responses.
 //   - When the server exits, the bridge finds or starts the next one, repeats the client's subscriptions, and notifies
 //     subscribers that their resources may have changed. It repeats a request in progress if the request had not
 //     reached the server, or if it only reads. It answers any other request with an error that explains the
@@ -40,7 +40,7 @@ import (
 const (
 	DefaultMaxLine  = 12 << 20              // maximum bytes in a line, the same as for an HTTP request
 	maxUnderWay     = 256                   // maximum number of requests in progress
-	defaultInOrder  = 2 * time.Second       // see Config.inOrder
+	defaultInOrder  = 2 * time.Second       // default for Config.inOrder
 	lastWait        = time.Second           // how long a client's calls keep waiting for mail after the input has ended
 	DefaultPatience = 2 * time.Second       // how long the bridge waits for another process to start the next server
 	lookAgain       = 50 * time.Millisecond // interval between attempts to find a server
@@ -60,7 +60,7 @@ type Config struct {
 	Patience time.Duration // how long to wait for another process to start the next server; 0 means DefaultPatience
 	Log      *slog.Logger  // if nil, log lines are discarded
 
-	inOrder time.Duration // how long the next line waits for the previous line's answer; 0 means defaultInOrder
+	inOrder time.Duration // how long the next line waits for the previous line's response; 0 means defaultInOrder
 }
 
 // bridge is the state of one call of Run.
@@ -79,7 +79,7 @@ type bridge struct {
 	link    *link                                // nil if there is none yet
 	version string                               // revision agreed on in initialize; "" for piped input or the newer era
 	watched map[string]context.CancelFunc        // subscriptions of an older-era client, by URI
-	hints   map[string]bool                      // tools that only read; nil if not known yet
+	hints   map[string]bool                      // read-only tools; nil until the server has reported them
 	under   map[*message]context.CancelCauseFunc // requests in progress
 	bad     int                                  // number of lines that were not messages
 }
@@ -128,7 +128,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// pump handles the lines until the input ends, and then waits for the answers.
+// pump handles the lines until the input ends, and then waits for the responses.
 func (b *bridge) pump(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -237,7 +237,7 @@ func (b *bridge) takeLine(ctx, listening context.Context, l line, requests *sync
 	switch {
 	case m.cancels != "":
 		b.cancel(m)
-	case !m.asks(): // dropped: it concerns a session, and the server keeps no session for a bridge
+	case !m.asks(): // dropped, because it concerns a session and the server keeps no session for a bridge
 	case m.method == "initialize": // handled in order, because later messages depend on it
 		b.exchange(ctx, m)
 	case m.method == "subscriptions/listen":

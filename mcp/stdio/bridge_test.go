@@ -39,7 +39,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 				defer close(over)
 				await(t, func() bool { return w.late.Load() == "" })
 				var ended sync.WaitGroup
-				ended.Go(w.stop) // stop waits for the answer
+				ended.Go(w.stop) // stop waits for the response
 				await(t, func() bool { w.mu.Lock(); defer w.mu.Unlock(); return w.server == nil })
 				await(t, func() bool { _, err := os.Lstat(w.path); return err != nil })
 				w.start()
@@ -62,7 +62,7 @@ func TestAnsweredAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStreamOpens checks that a client is notified about every change after the answer to its subscription.
+// TestStreamOpens checks that a client is notified about every change after the response to its subscription.
 func TestStreamOpens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -75,7 +75,7 @@ func TestStreamOpens(t *testing.T) {
 		c.hear(update, inbox)
 		w.kill()
 		w.start()
-		c.hear(update, inbox) // notifies the client that the resource may have changed in the meantime
+		c.hear(update, inbox) // notifies the client that the resource may have changed meanwhile
 		drain(c.out)
 	}
 	if err := c.finish(); err != nil {
@@ -314,7 +314,7 @@ func TestTooMany(t *testing.T) {
 }
 
 // TestProgress checks that a call with a progress token may wait for a long time. Meanwhile, the client must get
-// notifications, and then the answer exactly once.
+// notifications, and then the response exactly once.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -22,8 +22,8 @@ const unknownOutcome = "the server exited while it was working on this call, and
 // tries is the maximum number of times that a request is sent.
 const tries = 5
 
-// exchange sends a message to the server and writes the answer, if there is one. If the server exits, and it is safe to
-// repeat the message, exchange sends the message to the next server.
+// exchange sends a message to the server and writes the response, if there is one. If the server exits, and it is safe
+// to repeat the message, exchange sends the message to the next server.
 func (b *bridge) exchange(ctx context.Context, m *message) {
 	for try := 1; ; try++ {
 		l, err := b.connect(ctx, true)
@@ -88,7 +88,7 @@ func (b *bridge) post(ctx context.Context, m *message) (*http.Response, error) {
 	return b.do(ctx, http.MethodPost, "mcp", m.raw, h)
 }
 
-// pass writes the answer to a message.
+// pass writes the response to a message.
 func (b *bridge) pass(m *message, res *http.Response) error {
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return events(res.Body, func(data []byte) bool {
@@ -114,7 +114,7 @@ func (b *bridge) pass(m *message, res *http.Response) error {
 	return nil
 }
 
-// begin stores the revision in the server's answer to initialize.
+// begin stores the revision in the server's response to initialize.
 func (b *bridge) begin(answer []byte) {
 	var a struct {
 		Result struct {

@@ -109,7 +109,8 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// TestLines checks the answer to each line, the order of the answers, and the error that the bridge returns at the end.
+// TestLines checks the response to each line, the order of the responses, and the error that the bridge returns at the
+// end.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	whois := call("7", "whois", `{"project_key":"/p","agent_name":"Ann"}`, "")
@@ -140,7 +141,7 @@ func TestLines(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // allow for slow answers
+			c := w.bridge(func(cfg *Config) { cfg.MaxLine, cfg.inOrder = 2000, time.Minute }) // allow for slow responses
 			if _, err := io.WriteString(c.in, tt.in); err != nil {
 				t.Fatal(err)
 			}

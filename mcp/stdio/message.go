@@ -15,8 +15,8 @@ import (
 // message contains the parts of a message that the bridge needs. The server handles the rest.
 type message struct {
 	raw     []byte
-	id      json.RawMessage // id of a request or an answer; nil if it has none
-	method  string          // the method; "" in answers and batches
+	id      json.RawMessage // id of a request or a response; nil if it has none
+	method  string          // the method; "" in responses and batches
 	version string          // the revision that the message specifies; "" if there is none
 	cancels string          // in a notifications/cancelled: id of the request to cancel, as JSON
 	tool    string          // the tool that a tools/call calls
@@ -132,8 +132,8 @@ func (m *message) asks() bool {
 // stateless reports whether the message belongs to the newer era, which has no sessions.
 func (m *message) stateless() bool { return protocol.IsStateless(m.version) }
 
-// failure returns the bridge's own answer to m, for use if the server has not answered. For a tool call, the answer is
-// a tool error, because models can correct only errors that they see.
+// failure returns the bridge's own response to m, for use if the server has not answered. For a tool call, the response
+// is a tool error, because models can correct only errors that they see.
 func (m *message) failure(text string) []byte {
 	if m.method != "tools/call" {
 		return protocol.Failure(m.id, protocol.CodeBusy, text)
@@ -163,8 +163,8 @@ func (m *message) failure(text string) []byte {
 	}{"2.0", m.id, r})
 }
 
-// withID adds the id to an error that the server sent without one. The bridge can do so, because it knows which request
-// the error answers.
+// withID adds the id to an error that the server sent without one. The bridge can do this, because it knows which
+// request caused the error.
 func withID(data []byte, id json.RawMessage) []byte {
 	var m map[string]json.RawMessage
 	if id == nil || json.Unmarshal(data, &m) != nil || m["error"] == nil || string(m["id"]) != "null" {

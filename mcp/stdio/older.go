@@ -10,8 +10,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// welcome returns the server's answer to a client's first request, in either protocol era. If the server is older than
-// this program, welcome logs this and adds a notice at the beginning of the instructions, where the model and most
+// welcome returns the server's response to a client's first request, in either protocol era. If the server is older
+// than this program, welcome logs this and adds a notice at the beginning of the instructions, where the model and most
 // clients show it. Versions that are not semantic versions, such as devel, are never treated as older.
 func (b *bridge) welcome(answer []byte) []byte {
 	type info struct{ Version string }

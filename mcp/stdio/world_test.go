@@ -39,7 +39,7 @@ type world struct {
 	cut   atomic.Int32 // number of POSTs after which the server dies before it answers
 	holds atomic.Int32 // number of hold requests that the servers have received
 	posts atomic.Int32 // number of POSTs that servers are handling
-	late  atomic.Value // the server delays its answer to this method until freed is closed
+	late  atomic.Value // the server delays its response to this method until freed is closed
 	freed chan struct{}
 	slow  atomic.Bool  // the server opens subscriptions slowly
 	mute  atomic.Bool  // the server does not open subscriptions
@@ -117,7 +117,7 @@ func (w *world) start() {
 	w.server, w.end = srv, func() { cancel(); wg.Wait() }
 }
 
-// answerLate handles a request, but delays the first answer to the given method until freed is closed.
+// answerLate handles a request, but delays the first response to the given method until freed is closed.
 func (w *world) answerLate(inner http.Handler, rw http.ResponseWriter, r *http.Request, method string) {
 	if !w.asks(r, method) || !w.late.CompareAndSwap(method, "") {
 		inner.ServeHTTP(rw, r)

@@ -9,8 +9,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Budget is the maximum size in bytes of an answer, including everything around the answer in the serialized response.
-// 0 means DefaultBudget.
+// Budget is the maximum size in bytes of what a tool or a resource returns, including everything around it in the
+// serialized response. 0 means DefaultBudget.
 type Budget int
 
 // The default budget and the minimum budget. With a smaller budget, a message to 500 recipients might not fit.
@@ -19,11 +19,11 @@ const (
 	LeastBudget   Budget = 256 << 10
 )
 
-// envelope is the number of bytes reserved for everything around an answer: JSON-RPC, the SDK's fields, and a URI of
+// envelope is the number of bytes reserved for everything around a response: JSON-RPC, the SDK's fields, and a URI of
 // the maximum length.
 const envelope = 16 << 10
 
-// aroundList is the number of bytes reserved for the fields of an answer that depend on its list, such as cursors and
+// aroundList is the number of bytes reserved for the fields of a response that depend on its list, such as cursors and
 // counts.
 const aroundList = 2 << 10
 
@@ -31,11 +31,11 @@ const aroundList = 2 << 10
 // truncated body, the marks of a delivery, and a comma.
 const aroundRow = 800
 
-// unreserved is the maximum size in bytes of an answer that needs no memory reservation. The server always has enough
-// memory for the maximum number of requests, each with an answer of that size.
+// unreserved is the maximum size in bytes of a response that needs no memory reservation. The server always has enough
+// memory for the maximum number of requests, each with a response of that size.
 const unreserved = 32 << 10
 
-// copies is the number of copies of an answer that are in memory while the server creates it: as values, as JSON, as
+// copies is the number of copies of a response that are in memory while the server creates it: as values, as JSON, as
 // text, in the SDK's result, message and buffer, and after merging. TestFaultMemory in cmd/mailtree measures this.
 const copies = 8
 
@@ -46,17 +46,17 @@ func (b Budget) bytes() int {
 	return int(b) - envelope
 }
 
-// Encoding is the form in which an answer is sent. It determines how many bytes the content takes up in the answer.
+// Encoding is the form in which a response is sent. It determines how many bytes the content takes up in the response.
 type Encoding int
 
 // The encodings.
 const (
 	InTool     Encoding = iota // structured content, and its JSON as text; a bare POST also repeats the keys in the result
-	InText                     // the answer of a tool whose text is not JSON
+	InText                     // the response of a tool whose text is not JSON
 	InResource                 // a resource, whose JSON is sent as text
 )
 
-// repeats returns how many times an answer contains its content as plain JSON, and how many times as a JSON string.
+// repeats returns how many times a response contains its content as plain JSON, and how many times as a JSON string.
 func (f Encoding) repeats() (plain, quoted int) {
 	switch f {
 	case InTool:
@@ -67,11 +67,11 @@ func (f Encoding) repeats() (plain, quoted int) {
 	return 0, 1
 }
 
-// fit returns the length n of the longest prefix of text that takes up no more than most bytes in an answer, and the
-// size of that prefix in the answer (see maildir.Room). It measures in steps, so up to a tenth of most may remain
+// fit returns the length n of the longest prefix of text that takes up no more than most bytes in a response, and the
+// size of that prefix in the response (see maildir.Room). It measures in steps, so up to a tenth of most may remain
 // unused.
 func (f Encoding) fit(text string, most int) (n, size int) {
-	step := most/256 + utf8.UTFMax // one byte of text takes up to 19 bytes in an answer
+	step := most/256 + utf8.UTFMax // one byte of text takes up to 19 bytes in a response
 	for n < len(text) {
 		part := format.Cut(text[n:], step)
 		if part == "" { // the text is not UTF-8
@@ -86,10 +86,10 @@ func (f Encoding) fit(text string, most int) (n, size int) {
 	return n, size
 }
 
-// Size returns the number of bytes that v takes up in an answer.
+// Size returns the number of bytes that v takes up in a response.
 func (f Encoding) Size(v any) int { return f.ofJSON(Encode(v)) }
 
-// ofJSON returns the number of bytes that the given JSON takes up in an answer.
+// ofJSON returns the number of bytes that the given JSON takes up in a response.
 func (f Encoding) ofJSON(data []byte) (size int) {
 	plain, quoted := f.repeats()
 	for _, c := range data {
@@ -105,8 +105,8 @@ func (f Encoding) ofJSON(data []byte) (size int) {
 	return size
 }
 
-// Room returns the space available for messages in an answer that also contains rest. The function shape must return a
-// message as it appears in the answer, but without its body and its marks.
+// Room returns the space available for messages in a response that also contains rest. The function shape must return a
+// message as it appears in the response, but without its body and its marks.
 func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m *index.MessageRow) any) *index.Room {
 	h, beside := HoldOf(ctx), form.Size(rest)
 	return &index.Room{
@@ -119,10 +119,10 @@ func (b Budget) Room(ctx context.Context, form Encoding, rest any, shape func(m 
 	}
 }
 
-// reserved returns the number of bytes of memory that the server needs to create a large answer.
+// reserved returns the number of bytes of memory that the server needs to create a large response.
 func (b Budget) reserved() int64 { return copies * int64(b.bytes()) }
 
-// Listing is a list of items, other than messages, in an answer. It contains as many items as fit. It is not safe for
+// Listing is a list of items, other than messages, in a response. It contains as many items as fit. It is not safe for
 // concurrent use.
 type Listing struct {
 	ctx  context.Context
@@ -132,7 +132,7 @@ type Listing struct {
 	err  error
 }
 
-// Listing starts a list in an answer that also contains rest.
+// Listing starts a list in a response that also contains rest.
 func (b Budget) Listing(ctx context.Context, form Encoding, rest any) *Listing {
 	return &Listing{
 		ctx:  ctx,
@@ -155,11 +155,11 @@ func (l *Listing) Add(item any) bool {
 	return l.err == nil
 }
 
-// Err returns the error that ended the list. If the list ended only because the answer was full, Err returns nil.
+// Err returns the error that ended the list. If the list ended only because the response was full, Err returns nil.
 func (l *Listing) Err() error { return l.err }
 
-// Fit returns how many items, starting with the first, fit in an answer that also contains rest. The only error that it
-// returns is ErrUnavailable.
+// Fit returns how many items, starting with the first, fit in a response that also contains rest. The only error that
+// it returns is ErrUnavailable.
 func Fit[T any](ctx context.Context, b Budget, form Encoding, rest any, items []T) (n int, err error) {
 	l := b.Listing(ctx, form, rest)
 	for n < len(items) && l.Add(items[n]) {
@@ -186,7 +186,7 @@ func (b Budget) Blob(ctx context.Context) (most int64, err error) {
 // Fits reports whether v is within the budget.
 func (b Budget) Fits(form Encoding, v any) bool { return form.Size(v) <= b.bytes() }
 
-// Page returns as many items, starting at offset, as fit in a tool's answer. It also returns the offset of the next
+// Page returns as many items, starting at offset, as fit in a tool's response. It also returns the offset of the next
 // page, or 0 if there is none. The only error that it returns is ErrUnavailable.
 func Page[T any](ctx context.Context, b Budget, items []T, offset int) (page []T, next int, err error) {
 	page = items[min(offset, len(items)):]

@@ -43,8 +43,8 @@ func (c Caller) ProjectKey() string {
 	return maildir.DefaultProject
 }
 
-// WorkDir returns the folder in which the caller works. This is the call's project if it is an absolute path, otherwise
-// the caller's Project if it is an absolute path, otherwise its WorkTree, which may be "".
+// WorkDir returns the folder in which the caller works. This is the call's project if project is an absolute path,
+// otherwise the caller's Project if that is an absolute path, otherwise its WorkTree, which may be "".
 func (c Caller) WorkDir(project string) string {
 	for _, dir := range []string{project, c.Project} {
 		if filepath.IsAbs(dir) {

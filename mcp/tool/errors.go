@@ -33,7 +33,7 @@ func Refused(kind error, format string, a ...any) error {
 }
 
 // Explain converts an error to text for the caller, using the toolset's wording. If the error is a fault, Explain logs
-// it and gives the caller only InternalText. In the log, what names the operation.
+// it and gives the caller only InternalText. The parameter what names the operation in the log.
 func (s *Set) Explain(what string, err error) Refusal {
 	return s.explain(s.words.Explain, s.log, what, err)
 }
@@ -43,7 +43,7 @@ func (s *Set) ExplainIn(ctx context.Context, words *refusal.Words, what string, 
 	return s.explain(s.saying(ctx, words), s.log.With("project", CallerOf(ctx).ProjectKey()), what, err)
 }
 
-// Note converts err to a note in an answer to the caller in ctx. It returns "" for nil.
+// Note converts err to a note in a response to the caller in ctx. It returns "" for nil.
 func (s *Set) Note(ctx context.Context, err error) string {
 	if err == nil {
 		return ""

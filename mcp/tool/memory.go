@@ -10,8 +10,8 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// Memory limits how much memory all large answers of a server use together. Before a call reads the mail for its
-// answer, it reserves a share of the Memory. Calls are served in the order in which they request memory. A Memory is
+// Memory limits how much memory all large responses of a server use together. Before a call reads the mail for its
+// response, it reserves a share of the Memory. Calls are served in the order in which they request memory. A Memory is
 // safe for concurrent use.
 type Memory struct {
 	size int64
@@ -23,8 +23,8 @@ func NewMemory(bytes int64) *Memory {
 	return &Memory{size: bytes, free: semaphore.NewWeighted(bytes)}
 }
 
-// patience is how long a call waits for memory. Creating one answer takes well under a second, but many other calls may
-// be waiting too.
+// patience is how long a call waits for memory. Creating one response takes well under a second, but many other calls
+// may be waiting too.
 const patience = 20 * time.Second
 
 // errCrowded means that no memory became free in time.
@@ -42,7 +42,7 @@ func (m *Memory) reserve(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// Hold is the part of a Memory that belongs to one request until the request's answer has been written or dropped. A
+// Hold is the part of a Memory that belongs to one request until the request's response has been written or dropped. A
 // nil Hold is unlimited. A Hold is safe for concurrent use.
 type Hold struct {
 	memory *Memory

@@ -13,9 +13,9 @@ import (
 	"mailtree/maildir/index"
 )
 
-// PoppedText returns a popped message as a single string, for tools whose answers do not have a separate field for each
-// part. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message is
-// already marked as read, so the text must mention everything that it omits.
+// PoppedText returns a popped message as a single string, for tools whose responses do not have a separate field for
+// each part. The text consists of the subject if there is one, a blank line, the body, and the attachments. The message
+// is already marked as read, so the text must mention everything that it omits.
 func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	body := d.Body
 	if d.BodyNext > 0 {
@@ -24,8 +24,8 @@ func PoppedText(p *maildir.Project, d *index.Delivery) string {
 	return poppedText(p, &d.MessageRow, body)
 }
 
-// OneText returns the space available for one PoppedText in an answer. The function shape returns the answer with the
-// given text.
+// OneText returns the space available for one PoppedText in a response. The function shape returns the response with
+// the given text.
 func (b Budget) OneText(ctx context.Context, p *maildir.Project, shape func(m *index.MessageRow, text string) any) *index.Room {
 	line := strings.Repeat("x", maxCutLine)
 	return b.Room(ctx, InTool, "", func(m *index.MessageRow) any { return shape(m, poppedText(p, m, line)) })

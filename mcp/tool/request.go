@@ -14,13 +14,13 @@ import (
 
 // Of completes a tool whose arguments are the fields of R, in order. A field's tags declare its argument:
 //
-//   - json is its name; with omitempty, the argument is optional;
+//   - json is the argument's name, and omitempty makes the argument optional;
 //   - jsonschema describes it, and example appears in refusals;
-//   - default, min and max appear in the schema; most is a maximum that does not;
+//   - default, min and max appear in the schema, and most is a maximum that does not;
 //   - enum lists the values of a string, in lower case and separated by commas;
 //   - alias is another name that other programs use for the argument. The alias is not in the schema, and the schema
 //     does not require the argument, so a call with the alias is valid;
-//   - as says how to read the argument if its type does not determine that: see the constants.
+//   - as says how to read the argument if its type does not determine that (see the constants).
 //
 // If an argument is absent, its pointer stays nil. The fields of an embedded struct become arguments in place of the
 // struct. The function run is called only with valid arguments.
@@ -45,13 +45,13 @@ const (
 	asCommas = "commas" // one string may contain several items of the list, separated by commas
 	asJoined = "joined" // the strings of a list are joined with commas into one string
 	asLimit  = "limit"  // page size: "all" and numbers above most are replaced with most; 0 means the default if the minimum is 1
-	asCursor = "cursor" // the position given as next_cursor in an earlier answer
+	asCursor = "cursor" // the position given as next_cursor in an earlier response
 	asLate   = "late"   // the tool itself refuses a call without this argument, after other checks, using Missing
 	asGiven  = "given"  // the tool itself checks whether the value is in the enum
 )
 
 // Wait says how long a call waits. The call passes a number of seconds, which is limited to LongestWait. If the call
-// asked for more, Note says so. Otherwise Note is "".
+// asked for a longer wait, Note says that the wait was limited. Otherwise Note is "".
 type Wait struct {
 	For  time.Duration
 	Note string

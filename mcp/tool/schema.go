@@ -11,10 +11,10 @@ import (
 	"mailtree/maildir/format"
 )
 
-// OutputSchema returns the schema of a tool's answer, inferred from a struct whose json tags name the fields. No field
-// is required, so that a Refusal also matches the schema. This matters because clients such as the TypeScript SDK check
-// the structured content of errors too. An anyOf of answer and refusal would be more precise, but then Codex and
-// mcporter would not show any fields to the model.
+// OutputSchema returns the schema of a tool's response, inferred from a struct whose json tags name the fields. No
+// field is required, so that a Refusal also matches the schema. This matters because clients such as the TypeScript SDK
+// check the structured content of errors too. An anyOf of response and refusal would be more precise, but then Codex
+// and mcporter would not show any fields to the model.
 func OutputSchema(answer any) json.RawMessage { return Encode(inferred(answer)) }
 
 // stamps contains the schema for times, which are strings.
@@ -31,7 +31,7 @@ func inferred(answer any) *jsonschema.Schema {
 
 // simplify makes an inferred schema acceptable to strict clients. These clients accept only one type per value, and
 // never null. (tooltest.Fits checks that lists are not null.) Objects may contain undeclared fields, so that new fields
-// can be added to answers. Fields have no descriptions.
+// can be added to responses. Fields have no descriptions.
 func simplify(s *jsonschema.Schema) {
 	s.Required, s.AdditionalProperties, s.Description = nil, nil, ""
 	if s.Types != nil {
@@ -47,9 +47,9 @@ func simplify(s *jsonschema.Schema) {
 }
 
 // published returns the output schema of each tool in the form that clients get: the result of OutputSchema without the
-// fields of nested objects. Clients check answers against these schemas, but no client that we tested shows them to its
-// model. Omitting these fields leaves more room in a listing for the text that models do read. If two tools have the
-// same answer, only the first one declares its fields.
+// fields of nested objects. Clients check responses against these schemas, but no client that we tested shows the
+// schemas to its model. Omitting these fields leaves more room in a listing for the text that models do read. If two
+// tools have the same response, only the first one declares its fields.
 func published(tools []Tool) []json.RawMessage {
 	all, seen := make([]json.RawMessage, len(tools)), map[string]bool{}
 	for i, t := range tools {

@@ -1,6 +1,6 @@
 // Package tool is the basis of every toolset. It defines how tools are declared (schema, hints), how their arguments
-// are read, what form answers and refusals take, and how the caller is identified. It contains neither tools nor rules
-// about mail.
+// are read, what form responses and refusals take, and how the caller is identified. It contains neither tools nor
+// rules about mail.
 //
 // A toolset package lists its tools and returns a Set of them:
 //
@@ -15,11 +15,11 @@
 //   - a refusal is a tool error: a sentence in the text, {error, code, near} in structuredContent;
 //   - wrong arguments result in such a refusal too, with the valid names or an example, and never in
 //     a protocol error;
-//   - the output schema describes every field of an answer, and refusals match it too;
+//   - the output schema describes every field of a response, and refusals match it too;
 //   - lists are never null, and times are in RFC 3339 format and in UTC;
-//   - no answer is larger than Config.Budget. If a list is too long, it ends early and says how to continue, perhaps in
-//     a second text content. If a text is too long, it is truncated and says where the rest is. A tool that cannot
-//     shorten its answer refuses the call (too_large).
+//   - no response is larger than Config.Budget. If a list is too long, it ends early and says how to continue, perhaps
+//     in a second text content. If a text is too long, it is truncated and says where the rest is. A tool that cannot
+//     shorten its response refuses the call (too_large).
 package tool
 
 import (
@@ -47,7 +47,7 @@ type Config struct {
 	Version  string
 	Log      *slog.Logger    // if nil, log lines are discarded
 	Stopping <-chan struct{} // closed when the server stops, which ends long polls; nil means never
-	Budget   Budget          // maximum size of an answer
+	Budget   Budget          // maximum size of a response
 
 	// Explain converts refusals to text for callers at a command line (format.DoorCLI). If it is nil, the toolset's own
 	// wording is used.
@@ -74,7 +74,7 @@ type Set struct {
 	log    *slog.Logger
 	name   string
 	words  refusal.Words
-	people func(error) string // same as Config.Explain
+	people func(error) string // Config.Explain
 	budget Budget
 	server *mcp.Server
 }

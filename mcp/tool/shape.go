@@ -6,7 +6,7 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Stamp returns a time in the form used in answers, or "" for the zero time.
+// Stamp returns a time in the form used in responses, or "" for the zero time.
 func Stamp(t time.Time) string { return format.At(t).String() }
 
 // Listed returns l, or an empty list if l is nil, because nil would become null on the wire.

@@ -18,15 +18,16 @@ type Tool struct {
 	Name  string
 	About string // first when to use the tool, then what it does, in words that people search for
 	Hints mcp.ToolAnnotations
-	In    []Arg // see Of
-	// Out is a value of the struct type of the tool's answers. The output schema is inferred from it: see OutputSchema.
+	In    []Arg // set by Of
+	// Out is a value of the struct type of the tool's responses. The output schema is inferred from Out. See
+	// OutputSchema.
 	Out any
-	// Run decodes the arguments, calls one operation of package maildir and converts the result to the tool's answer.
+	// Run decodes the arguments, calls one operation of package maildir and converts the result to the tool's response.
 	// It returns a value of the same type as Out, or a Result that contains one. CallerOf(ctx) is the caller. See Of.
 	Run func(ctx context.Context, arguments json.RawMessage) (any, error)
 }
 
-// Result is an answer whose text is not simply its value as JSON. The text must contain all facts that are in the
+// Result is a response whose text is not simply its value as JSON. The text must contain all facts that are in the
 // value, because some clients show the model only the text and others only the value.
 type Result struct {
 	Text  string
@@ -55,7 +56,7 @@ func Marks() mcp.ToolAnnotations {
 }
 
 // Mails returns the hints of a tool that sends email. The argument leaves says whether email may leave this machine. In
-// that case, Codex asks the user before it calls the tool: see docs/reference/tools.md, "Hints".
+// that case, Codex asks the user before it calls the tool. See docs/reference/tools.md, "Hints".
 func Mails(leaves bool) mcp.ToolAnnotations {
 	h := Adds()
 	*h.OpenWorldHint = leaves
@@ -103,8 +104,8 @@ func (s *Set) handler(t Tool) mcp.ToolHandler {
 	}
 }
 
-// answer serializes a tool's answer. If the answer exceeds the budget, answer returns a refusal that says how to get a
-// smaller answer.
+// answer serializes a tool's response. If the response exceeds the budget, answer returns a refusal that says how to
+// get a smaller one.
 func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	r, ok := out.(Result)
 	if !ok {
@@ -129,7 +130,7 @@ func (s *Set) answer(ctx context.Context, t Tool, out any) *mcp.CallToolResult {
 	return res
 }
 
-// less returns a sentence that says how to ask the tool for a smaller answer.
+// less returns a sentence that says how to ask the tool for a smaller response.
 func (t Tool) less() string {
 	for _, p := range t.In {
 		if p.Name == "limit" {

@@ -145,7 +145,7 @@ func (a *args) flag(p *Arg) bool {
 	return false
 }
 
-// wholeNumber reads a number within its limits; see asLimit.
+// wholeNumber reads a number within its limits. The comment on asLimit describes the exceptions.
 func (a *args) wholeNumber(p *Arg) int {
 	limit := p.as == asLimit
 	var s string
@@ -259,7 +259,7 @@ func (a *args) fail(err error) {
 	a.err = err
 }
 
-// Clip shortens text from the caller so that an answer can repeat it.
+// Clip shortens text from the caller so that a response can repeat it.
 func Clip(s string) string {
 	if len(s) <= 80 {
 		return s

@@ -100,7 +100,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 	return nil
 }
 
-// askStart requests that Codex's background server run a thread's queue, and waits for the answer.
+// askStart asks Codex's background server to run a thread's queue, and waits for the response.
 func askStart(conn net.Conn, thread string) error {
 	const hello = `{"id":0,"method":"initialize","params":{"clientInfo":{"name":"mailtree","version":"1"},` +
 		`"capabilities":{"experimentalApi":true}}}`

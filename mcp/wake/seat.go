@@ -63,8 +63,8 @@ func findPane(ctx context.Context, session string, p *maildir.Project, of *maild
 
 var errNotQuiet = errors.New("its window is in copy mode, or the window's input is disabled or synchronized")
 
-// look returns the pane in a tmux session for which its returns true. It returns an error if there is not exactly one
-// such pane, or if that pane is not Quiet.
+// look returns the pane in a tmux session for which the function its returns true. It returns an error if there is not
+// exactly one such pane, or if that pane is not Quiet.
 func look(ctx context.Context, value, near string, its func(tmux.Pane) bool) (s tmux.Session, pane string, err error) {
 	if s, err = tmux.Parse(value); err != nil {
 		return s, "", err

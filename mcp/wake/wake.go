@@ -1,7 +1,7 @@
 // Package wake wakes idle agents that have mail. It is needed because MCP cannot start a turn for an idle agent. One
 // loop (this file) checks every agent whose mail or status has changed, and wakes the agent at its seats (seat.go). A
-// seat is a session of a client with hooks. For an agent that has no session and whose status is ready, it is the
-// agent's tmux window. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail
+// seat is a session of a client with hooks or, for an agent that has no session and whose status is ready, the agent's
+// tmux window. A session is woken through the client's queue (codex.go) or in tmux. Clients that wait for mail
 // themselves are not woken here (maildir.AwaitNews).
 //
 // The notice does not contain any text from a sender, because the model would mistake text in a prompt for the user's

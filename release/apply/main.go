@@ -27,7 +27,7 @@ import (
 	"mailtree/release"
 )
 
-// pluginSource is the source file with the address of mailtree's home that the plugins contain.
+// pluginSource is the source file that contains the address of mailtree's home for the plugins.
 const pluginSource = "clients/plugin/plugin.go"
 
 //go:embed clone.md home.md
@@ -157,7 +157,7 @@ func imports(source []byte, from, to string) ([]byte, error) {
 	return format.Source(append(edited, source[end:]...))
 }
 
-// constants returns an edit that sets the string constants in values. They must exist in the file.
+// constants returns an edit that sets the string constants in values. All of these constants must exist in the file.
 func constants(values map[string]string) func([]byte) ([]byte, error) {
 	return func(source []byte) ([]byte, error) {
 		for name, value := range values {

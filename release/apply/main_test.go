@@ -119,7 +119,7 @@ image = ghcr.io/example/mailtree
 tap = example/tap
 `
 
-// TestHome checks that Read refuses a home file that contains a mistake.
+// TestHome checks that Read rejects a home file that contains a mistake.
 func TestHome(t *testing.T) {
 	for text, want := range map[string]string{
 		"repository = https://github.com/example/mailtree": "is empty: set all values or none",

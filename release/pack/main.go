@@ -24,7 +24,7 @@ import (
 	"mailtree/release"
 )
 
-// The manifests and scripts that this command fills in.
+// files contains the manifests and scripts that this command fills in.
 //
 //go:embed files
 var files embed.FS

@@ -76,7 +76,7 @@ func (r *Runner) execute(ctx context.Context, run *hook.Run) hook.End {
 	}
 	var exit *exec.ExitError
 	switch {
-	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay: a child is still running
+	case end.Why != "" || err == nil || errors.Is(err, exec.ErrWaitDelay): // ErrWaitDelay means that a child is still running
 	case !errors.As(err, &exit):
 		end.Why = err.Error()
 	case end.Exit < 0:
@@ -199,7 +199,7 @@ func attached(run *hook.Run) string {
 	for {
 		text, err := json.Marshal(all)
 		if err != nil {
-			panic(err) // cannot happen: the list contains only strings and numbers
+			panic(err) // cannot happen, because the list contains only strings and numbers
 		}
 		if len(text) <= maxFact {
 			return string(text)

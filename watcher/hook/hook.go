@@ -1,6 +1,6 @@
 // Package hook runs hook commands when deliveries appear. maildir/hook decides which hook runs for which copy. This
-// package follows the feed of changes, so mail that a user saves or `git pull` brings in also fires hooks. It runs
-// commands in a limited pool of workers, as follows:
+// package follows the feed of changes, so mail that a user saves or that arrives through `git pull` also fires hooks.
+// It runs commands in a limited pool of workers, as follows:
 //
 //   - directly, never through a shell; no part of the message is passed as an argument;
 //   - with the copy's file on standard input, unchanged; a command need not read it;

@@ -333,7 +333,7 @@ func TestInputAndOutput(t *testing.T) {
 }
 
 // TestAsOwner checks that a server that runs as root runs the command as the owner of the mailbox, with the owner's
-// groups and no others. It must not run the command if the mailbox has changed owners in the meantime.
+// groups and no others. It must not run the command after the mailbox has changed owners.
 func TestAsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -108,8 +108,8 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestClockSetBack checks that mail that arrives after a hook was created fires the hook, even if the clock was set
-// back in the meantime.
+// TestClockSetBack checks that mail that arrives after a hook was created fires the hook, even if the clock has been
+// set back since then.
 func TestClockSetBack(t *testing.T) {
 	t.Parallel()
 	var back atomic.Int64 // hours

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/hook"
 )
 
-// maxQueued limits the number of queued firings, and thus memory. Further firings stay in the feed.
+// maxQueued limits the number of queued firings, and thus memory usage. Further firings stay in the feed.
 const maxQueued = 10_000
 
 // queue contains the firings of all owners. It serves the owners in turn, and each owner's firings in order. No owner
@@ -101,7 +101,7 @@ func (q *queue) done(owner int) {
 	q.change.Broadcast()
 }
 
-// empty reports whether no firing is waiting for a worker or being decided on.
+// empty reports whether no firing is waiting for a worker or for a decision.
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,7 +23,7 @@ type Client struct {
 }
 
 // NewClient returns a client that connects to the server through dial. caller describes this process to the server,
-// which has no other way to identify it.
+// which has no other way to identify this process.
 func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Caller) *Client {
 	return &Client{
 		http: http.Client{Transport: &http.Transport{
@@ -40,13 +40,13 @@ func NewClient(dial func(ctx context.Context) (net.Conn, error), caller tool.Cal
 	}
 }
 
-// dialError wraps an error from dial without changing its text.
+// dialError wraps an error from dial without changing the error's text.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// Greet returns nil if the server answers. It returns dial's error, or a *LostError if the server closed
-// the connection.
+// Greet returns nil if the server responds. Otherwise, it returns the error from dial, or a *LostError if the server
+// closed the connection.
 func (c *Client) Greet(ctx context.Context) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://mailtree/", nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *Client) Greet(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// LostError means that the server exited before it answered.
+// LostError means that the server exited before it responded.
 type LostError struct{ cause error }
 
 func (e *LostError) Error() string {
@@ -72,7 +72,7 @@ func (e *LostError) Error() string {
 
 func (e *LostError) Unwrap() error { return e.cause }
 
-// lost returns err as a *LostError if the server closed the connection, and unchanged otherwise.
+// lost returns err as a *LostError if the server closed the connection. Otherwise, it returns err unchanged.
 func lost(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
 		errors.Is(err, syscall.EPIPE) {
@@ -84,18 +84,18 @@ func lost(err error) error {
 // Refusal is the server's refusal of a request.
 type Refusal struct {
 	Text string // a sentence for the user
-	Code string // as in tool.Refusal; empty if there is none
+	Code string // a code from tool.Refusal; empty if there is none
 }
 
 // Error returns the text.
 func (r *Refusal) Error() string { return r.Text }
 
-// NotFound reports whether the server refused the request because it refers to something that does not exist.
+// NotFound reports whether the server refused the request because something that the request refers to does not exist.
 func (r *Refusal) NotFound() bool { return r.Code == "not_found" }
 
-// Call calls a tool in the mail toolset and decodes its structured content into answer. answer points to an answer type
-// in package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a *LostError, or a
-// connection error.
+// Call calls a tool in the mail toolset and decodes the tool's structured content into answer. answer points to one of
+// the result types in package mail, or to a json.RawMessage for the unchanged content. Call returns a *Refusal, a
+// *LostError, or a connection error.
 func (c *Client) Call(ctx context.Context, name string, args, answer any) error {
 	var result struct {
 		Structured json.RawMessage `json:"structuredContent"`
@@ -115,8 +115,8 @@ func (c *Client) Call(ctx context.Context, name string, args, answer any) error 
 	return json.Unmarshal(result.Structured, answer)
 }
 
-// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. answer and the
-// errors are as described for Call.
+// Read reads a resource in the mail toolset whose text is JSON, and decodes that text into answer. Read accepts the
+// same types for answer as Call, and returns the same errors.
 func (c *Client) Read(ctx context.Context, uri string, answer any) error {
 	var result struct {
 		Contents []struct {
@@ -161,8 +161,8 @@ func (c *Client) rpc(ctx context.Context, method string, params, result any) err
 	return json.Unmarshal(answer.Result, result)
 }
 
-// Of returns verb with a query parameter that selects the project to run it in. The project is given as its key, its
-// slug, or the last element of its path. If project is "", Of returns verb unchanged.
+// Of returns verb with a query parameter that selects the project in which the verb runs. project is the project's key,
+// its slug, or the last element of its path. If project is "", Of returns verb unchanged.
 func Of(project, verb string) string {
 	if project == "" {
 		return verb
@@ -170,8 +170,8 @@ func Of(project, verb string) string {
 	return verb + "?project=" + url.QueryEscape(project)
 }
 
-// Ask asks the server to run one of its socket's verbs, with POST /mailtree/<verb>, and decodes the answer. It
-// returns the same errors as Call.
+// Ask asks the server to run one of its socket's verbs, with POST /mailtree/<verb>, and decodes the response into
+// answer. It returns the same errors as Call.
 func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -181,9 +181,9 @@ func (c *Client) Ask(ctx context.Context, verb string, ask, answer any) error {
 	return lost(json.NewDecoder(res.Body).Decode(answer))
 }
 
-// Stream asks the server to run a verb that answers with JSON lines, and calls each with every line until ctx ends. It
-// returns nil when the server ends the answer. It returns errors from each, the error that the server reports if it
-// ends the answer early, and the same errors as Call.
+// Stream asks the server to run a verb whose response consists of JSON lines, and calls each with every line until ctx
+// ends. It returns nil when the server ends the response. It returns errors from each, the error that the server
+// reports if it ends the response early, and the same errors as Call.
 func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(line json.RawMessage) error) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, ask)
 	if err != nil {
@@ -208,8 +208,9 @@ func (c *Client) Stream(ctx context.Context, verb string, ask any, each func(lin
 	}
 }
 
-// Copy asks the server to run a verb that answers with a file, and writes the file to w. If Copy returns an error,
-// the file is not complete. It returns errors from w, the reason that the server gives, and the same errors as Call.
+// Copy asks the server to run a verb whose response is a file, and writes the file to w. If Copy returns an error, the
+// file is incomplete. Copy returns errors from w, an error with the reason that the server gives, and the same errors
+// as Call.
 func (c *Client) Copy(ctx context.Context, verb string, w io.Writer) error {
 	res, err := c.postTo(ctx, "/mailtree/"+verb, struct{}{})
 	if err != nil {
@@ -235,8 +236,8 @@ func (c *Client) Yield(ctx context.Context) error {
 	return res.Body.Close()
 }
 
-// postTo posts to a path on the socket. If the server refuses, postTo returns the refusal as an error. The caller must
-// close the answer's body.
+// postTo posts a request to a path on the socket. If the server refuses the request, postTo returns the refusal as an
+// error. The caller must close the body of the response.
 func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Response, error) {
 	res, err := c.post(ctx, path, ask)
 	if err == nil && res.StatusCode >= http.StatusMultipleChoices {
@@ -246,7 +247,7 @@ func (c *Client) postTo(ctx context.Context, path string, ask any) (*http.Respon
 	return res, err
 }
 
-// Get requests a path on the server's socket and decodes the answer. It returns the same errors as Call.
+// Get requests a path on the server's socket and decodes the response into answer. It returns the same errors as Call.
 func (c *Client) Get(ctx context.Context, path string, answer any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://mailtree"+path, nil)
 	if err != nil {
@@ -285,7 +286,7 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// refusedBy returns the error for a response in which the server refuses a request.
+// refusedBy returns the error for a response with which the server refuses a request.
 func refusedBy(res *http.Response) error {
 	var said struct {
 		Error struct{ Message string }
@@ -300,7 +301,7 @@ func refusedBy(res *http.Response) error {
 	return refused
 }
 
-// stranger returns the error for a response that this version does not understand.
+// stranger returns the error for a response that this version of mailtree does not understand.
 func stranger(res *http.Response) error {
 	return fmt.Errorf("unexpected response from the server: %s. Check that the server is yours and runs this version of mailtree", res.Status)
 }

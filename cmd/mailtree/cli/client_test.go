@@ -12,8 +12,8 @@ import (
 	"mailtree/mcp/tool"
 )
 
-// TestLost checks the error that a call returns if the server exits before or during its answer. The error must say
-// that the outcome is unknown, and how to check it.
+// TestLost checks the error that a call returns if the server exits before or during its response. The error must say
+// that the outcome is unknown, and how the user can check the outcome.
 func TestLost(t *testing.T) {
 	for name, answer := range map[string]string{
 		"before the answer": "",

@@ -7,18 +7,18 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// word matches a word. Fold does not break words. A command in backquotes is part of one word, including its spaces.
+// word matches a word. Fold does not break words. A command in backquotes, including its spaces, is part of one word.
 var word = lazy.Regexp("(?:`[^`]*`|[^ \\t`]|`)+")
 
 // quoted matches text in quotation marks.
 var quoted = lazy.Regexp(`"[^"]*"|'[^']*'`)
 
-// Fold breaks lines between words so that they fit the given width. It does not break a command in backquotes, or a
-// word that is too long for a line, such as a path. Continuation lines are indented to the start of the line's last
-// column if that start is in the first two thirds of the width. Columns are separated by two spaces.
+// Fold breaks lines between words so that they fit the given width. It breaks neither commands in backquotes nor words
+// that are too long for a line, such as paths. Continuation lines are indented to the start of the line's last column
+// if that start is in the first two thirds of the width. Columns are separated by two spaces.
 //
-// Fold also does not break indented lines without columns that follow a line ending with a colon. Such lines contain
-// commands for users to copy and paste.
+// Fold also does not break indented lines without columns if they follow a line that ends with a colon. Such lines
+// contain commands for users to copy and paste.
 func Fold(text string, width int) string {
 	var b strings.Builder
 	commands := false // whether the indented lines that follow are commands
@@ -72,8 +72,8 @@ func foldLine(line string, width int) string {
 	return b.String()
 }
 
-// Facts prints rows, each with a label and a value. On a terminal, a value that does not fit continues on the next
-// line, aligned with the value's first line. Labels and values must be single lines.
+// Facts prints rows, each of which has a label and a value. On a terminal, a value that does not fit continues on the
+// next line, aligned with the start of the value. Labels and values must be single lines.
 func (s *Screen) Facts(rows []Row) {
 	width := 0
 	for _, r := range rows {
@@ -84,7 +84,7 @@ func (s *Screen) Facts(rows []Row) {
 	}
 }
 
-// Tell is like Printf, but breaks long lines between words on a terminal. Commands use it to print errors, hints and
+// Tell is like Printf but, on a terminal, breaks long lines between words. Commands use it to print errors, hints and
 // findings.
 func (s *Screen) Tell(format string, a ...any) {
 	text := fmt.Sprintf(format, a...)

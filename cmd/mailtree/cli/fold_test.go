@@ -29,7 +29,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestFacts checks that values are aligned in a column, and that a long value continues aligned with its first line.
+// TestFacts checks that values are aligned in a column, and that the continuation of a long value is aligned with the
+// start of the value.
 func TestFacts(t *testing.T) {
 	s, out := testScreen(24)
 	s.Facts([]Row{{Cells: []string{"to", "Ann, Bob, Cat, Dan, Eve"}}, {Cells: []string{"thread", "T"}}})
@@ -38,7 +39,7 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestTell checks that a line is broken between words only on a terminal.
+// TestTell checks that lines are broken between words, but only on a terminal.
 func TestTell(t *testing.T) {
 	for width, want := range map[int]string{0: "one two three four\n", 10: "one two\nthree four\n"} {
 		s, out := testScreen(width)

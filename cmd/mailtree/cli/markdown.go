@@ -10,9 +10,9 @@ import (
 // widestText is the maximum width of a line of text, in columns. Longer lines are hard to read.
 const widestText = 96
 
-// Markdown returns a message body written by others. On a terminal, the body is rendered within the terminal's width,
-// and each line is indented by indent spaces. Otherwise the body is unchanged. The result ends with a newline unless it
-// is empty.
+// Markdown returns a message body written by others. On a terminal, it renders the body to fit the terminal's width,
+// and indents each line by indent spaces. Otherwise, it does not change the body. The result ends with a newline unless
+// it is empty.
 func (s *Screen) Markdown(body string, indent int) string {
 	body = strings.TrimRight(Text(body), "\n")
 	if body == "" || s.Width == 0 {
@@ -35,7 +35,7 @@ func (s *Screen) Markdown(body string, indent int) string {
 	return b.String()
 }
 
-// ended adds a newline to text, unless text is empty.
+// ended adds a newline to text unless text is empty.
 func ended(text string) string {
 	if text == "" {
 		return ""
@@ -43,13 +43,13 @@ func ended(text string) string {
 	return text + "\n"
 }
 
-// markupWord matches markup that remains in an excerpt of a body: code fences, and words that consist only of markup
-// characters.
+// markupWord matches markup that is left in an excerpt of a body. This includes code fences, and words that consist
+// only of markup characters.
 var markupWord = lazy.Regexp("`+|(^| )[#|>*_~=:-]+( |$)")
 
-// Snippet formats an excerpt that a search found in a message as one line. In the argument, each match is enclosed in
-// **. In the result, the matches are bold if the screen supports that. Snippet returns "" if the excerpt is part of the
-// subject.
+// Snippet formats an excerpt that a search found in a message as a single line. In the argument, each match is enclosed
+// in **. In the result, the matches are bold if the screen supports bold text. Snippet returns "" if the excerpt is
+// part of the subject.
 func (s *Screen) Snippet(snippet, subject string) string {
 	parts := strings.Split(Line(snippet), "**")
 	if len(parts)%2 == 0 { // the message itself contains some of the **

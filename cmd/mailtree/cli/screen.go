@@ -18,8 +18,8 @@ import (
 	"mailtree/maildir/format"
 )
 
-// Screen is the destination that commands print to. On a terminal, tables fit the width, new items are bold, and Paged
-// uses a pager. Otherwise the text is plain and complete.
+// Screen is where commands print. On a terminal, tables fit the width, new items are bold, and Paged uses a pager.
+// Otherwise, the text is plain and complete.
 type Screen struct {
 	Out   io.Writer
 	Width int // the terminal's width in columns; 0 if Out is not a terminal
@@ -32,8 +32,8 @@ type Screen struct {
 	tty    *os.File
 }
 
-// NewScreen returns a Screen for out. It looks up environment variables with env: NO_COLOR and TERM=dumb turn bold off,
-// and PAGER selects the pager.
+// NewScreen returns a Screen for out. It looks up environment variables with env. NO_COLOR and TERM=dumb turn bold text
+// off, and PAGER selects the pager.
 func NewScreen(out io.Writer, env func(name string) string) *Screen {
 	s := &Screen{Out: out, Now: time.Now, env: env}
 	f, ok := out.(*os.File)
@@ -59,16 +59,16 @@ func IsTerminal(f any) bool {
 	return err == nil
 }
 
-// Bold returns the text in bold if the screen supports that.
+// Bold returns the text in bold if the screen supports bold text.
 func (s *Screen) Bold(text string) string { return s.styled("1", text) }
 
-// Faint returns the text in a lighter shade if the screen supports that.
+// Faint returns the text in a lighter shade if the screen supports styles.
 func (s *Screen) Faint(text string) string { return s.styled("2", text) }
 
-// Warn returns the text in a color that draws attention, if the screen supports that.
+// Warn returns the text in a color that draws attention if the screen supports colors.
 func (s *Screen) Warn(text string) string { return s.styled("31", text) }
 
-// styled returns the text in a style. If a part of the text already has another style, the new style resumes after that
+// styled returns the text in a style. If part of the text already has another style, the new style resumes after that
 // part.
 func (s *Screen) styled(code, text string) string {
 	if !s.colour || text == "" {
@@ -79,10 +79,11 @@ func (s *Screen) styled(code, text string) string {
 	return begin + strings.ReplaceAll(text, end, end+begin) + end
 }
 
-// Printf formats and prints text. Text written by others must go through Line or Text first.
+// Printf formats and prints text. Pass text written by others through Line or Text first.
 func (s *Screen) Printf(format string, a ...any) { fmt.Fprintf(s.Out, format, a...) }
 
-// Say prints a line in a style, or unstyled if style is nil. On a terminal the line is cut to the width.
+// Say prints a line in a style, or without a style if style is nil. On a terminal, it cuts the line to the terminal's
+// width.
 func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	text := fmt.Sprintf(format, a...)
 	if s.Width > 0 {
@@ -94,8 +95,8 @@ func (s *Screen) Say(style func(text string) string, format string, a ...any) {
 	s.Printf("%s\n", text)
 }
 
-// JSON prints an answer on one line. On a terminal, it indents the answer, and escapes characters that are valid in
-// JSON strings but that a terminal may act on.
+// JSON prints answer on one line. On a terminal, it indents answer, and escapes characters that are valid in JSON
+// strings but could control the terminal.
 func (s *Screen) JSON(answer json.RawMessage) error {
 	if s.Width > 0 {
 		var b bytes.Buffer
@@ -108,8 +109,8 @@ func (s *Screen) JSON(answer json.RawMessage) error {
 	return err
 }
 
-// escapeControls escapes misleading characters in JSON, from DEL upward. JSON already escapes the control characters
-// below DEL.
+// escapeControls escapes misleading characters in JSON, from DEL upward. The control characters below DEL are already
+// escaped in JSON.
 func escapeControls(text string) []byte {
 	var b []byte
 	for _, r := range text {
@@ -122,9 +123,9 @@ func escapeControls(text string) []byte {
 	return b
 }
 
-// Paged calls print with a screen that writes to a pager, if this screen is a terminal. The pager is PAGER or, by
-// default, less, which exits immediately if everything fits. PAGER=cat means no pager. If the user quits the pager
-// early, Paged returns no error.
+// Paged calls print with a screen that writes to a pager if this screen is a terminal. The pager is PAGER or, by
+// default, less, which exits immediately if everything fits on the screen. PAGER=cat turns the pager off. If the user
+// quits the pager early, Paged returns no error.
 func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 	line := cmp.Or(s.env("PAGER"), "less")
 	if s.tty == nil || line == "cat" {
@@ -160,7 +161,7 @@ func (s *Screen) Paged(ctx context.Context, print func(*Screen) error) error {
 // noSuchProgram is the exit status of a shell that cannot find the program.
 const noSuchProgram = 127
 
-// firstError is a writer that remembers its first error, and returns that error on every later write.
+// firstError is a writer that stores its first error and returns that error for every later write.
 type firstError struct {
 	to  io.Writer
 	err error
@@ -178,8 +179,8 @@ func (w *firstError) Write(b []byte) (int, error) {
 // Line makes text written by others safe to print as a single line on a terminal.
 func Line(text string) string { return format.Printable(text) }
 
-// Text makes text written by others safe for a terminal by replacing the characters that a terminal would act on. The
-// text may have several lines.
+// Text makes text written by others safe for a terminal. It replaces the characters that would control the terminal.
+// The text may have several lines.
 func Text(text string) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	return strings.Map(func(r rune) rune {

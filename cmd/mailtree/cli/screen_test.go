@@ -18,8 +18,8 @@ func testScreen(width int) (*Screen, *bytes.Buffer) {
 	return s, out
 }
 
-// TestTable checks that columns are aligned and that empty columns are left out. On a terminal, the widest columns are
-// cut, measured in terminal columns rather than letters.
+// TestTable checks that columns are aligned and that empty columns are left out. On a terminal, the widest columns must
+// be cut, and widths must be measured in terminal columns rather than letters.
 func TestTable(t *testing.T) {
 	rows := []Row{
 		{Cells: []string{"a", "", "日本", "the quick brown fox jumps over"}},
@@ -42,8 +42,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableOfNames checks that names in the first column are cut only after the other columns have their smallest
-// width.
+// TestTableOfNames checks that names in the first column are cut only after the other columns have reached their
+// minimum width.
 func TestTableOfNames(t *testing.T) {
 	rows := []Row{{Cells: []string{"GreenCastle", "db/0042.sql", "migrations"}}}
 	for width, want := range map[int]string{
@@ -59,8 +59,8 @@ func TestTableOfNames(t *testing.T) {
 	}
 }
 
-// TestLay checks that consecutive lines with tabs form one table. Lines that begin with a tab are facts, and their
-// values are not cut.
+// TestLay checks that consecutive lines with tabs form a table. Lines that begin with a tab are facts, whose values
+// must not be cut.
 func TestLay(t *testing.T) {
 	s, out := testScreen(14)
 	s.colour = true
@@ -80,7 +80,7 @@ func TestTableHead(t *testing.T) {
 	}
 }
 
-// TestTableOfWideCells checks that a wide cell before the last cell does not push the last cell out of the terminal.
+// TestTableOfWideCells checks that a wide cell before the last cell does not push the last cell off the terminal.
 func TestTableOfWideCells(t *testing.T) {
 	s, out := testScreen(40)
 	s.colour = true
@@ -106,7 +106,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestAgo checks the text for times in the past and in the future, relative to now.
+// TestAgo checks the text for times in the past and in the future.
 func TestAgo(t *testing.T) {
 	s, _ := testScreen(0)
 	for stamp, want := range map[string]string{
@@ -132,7 +132,7 @@ func TestAgo(t *testing.T) {
 	}
 }
 
-// TestMoment checks that each form in which users write times is converted to the form that tools accept.
+// TestMoment checks that each form in which users can write times is converted to the form that tools accept.
 func TestMoment(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.Local)
 	for given, want := range map[string]time.Time{
@@ -155,8 +155,8 @@ func TestMoment(t *testing.T) {
 	}
 }
 
-// TestTableOfEmoji checks that a cell's width is its width on a terminal, even if several code points form one visible
-// character: a symbol with a variation selector, a flag, or several people joined.
+// TestTableOfEmoji checks that the width of a cell is its width on a terminal, even if several code points form one
+// visible character. Examples are a symbol with a variation selector, a flag, and several people joined.
 func TestTableOfEmoji(t *testing.T) {
 	s, out := testScreen(0)
 	s.Table([]Row{
@@ -174,8 +174,8 @@ func TestTableOfEmoji(t *testing.T) {
 	}
 }
 
-// TestJSON checks that JSON printed on a terminal contains no character that the terminal acts on, and still has the
-// same meaning.
+// TestJSON checks that JSON printed on a terminal contains no character that controls the terminal, and still means the
+// same.
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	const answer = `{"subject":"a\u001b[31m` + "\u009b31m\u202e\x7fÄ\U0001f600" + `"}`

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Row is a line of a table.
+// Row is a row of a table.
 type Row struct {
 	Title  string // a line above the row; may be empty
 	Cells  []string
 	Strong bool   // bold
-	Head   bool   // the columns' headings, which are shown only for columns that are not empty
+	Head   bool   // these are the columns' headings, which are shown only for columns that are not empty
 	Below  string // an indented line below the row, broken between words on a terminal; may be empty
 }
 
-// minColumn is the smallest width to which Table cuts a column.
+// minColumn is the minimum width to which Table cuts a column.
 const minColumn = 3
 
-// maxName is the maximum width of a first column that is assumed to contain names. Table cuts that column last.
+// maxName is the maximum width of a first column that is assumed to contain names. Table cuts such a column last.
 const maxName = 20
 
-// Table prints rows in columns, without empty columns. On a terminal it cuts the widest columns so that
-// every line fits. Cells must be single lines.
+// Table prints rows in columns, and leaves out empty columns. On a terminal, it cuts the widest columns so that every
+// line fits. Cells must be single lines.
 func (s *Screen) Table(rows []Row) {
 	widths := s.fitColumns(rows)
 	for _, r := range rows {
@@ -93,14 +93,13 @@ func (s *Screen) fitColumns(rows []Row) (widths []int) {
 	return widths
 }
 
-// At the beginning of a row, these characters make Lay print the row in bold, or as column headings.
+// If a row begins with one of these characters, Lay prints the row in bold, or as column headings.
 const (
 	Strong = "\a"
 	Head   = "\v"
 )
 
-// Lay prints lines. A line with tabs is a row of a table: see Table. A line that begins with a tab is a fact: see
-// Facts.
+// Lay prints lines. It passes lines with tabs to Table, and lines that begin with a tab to Facts.
 func (s *Screen) Lay(text string) {
 	var rows, facts []Row
 	end := func() {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Control sequences that switch to and from the terminal's alternate screen, hide the cursor there, and turn on
-// bracketed paste, so that the terminal marks pasted text.
+// These control sequences switch to and from the terminal's alternate screen. They also hide the cursor on that screen,
+// and turn on bracketed paste, so that the terminal marks pasted text.
 const (
 	enterScreen = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
 	leaveScreen = "\x1b[2J\x1b[?2004l\x1b[?25h\x1b[?1049l"
 )
 
-// Terminal is the terminal that a full-screen program runs in. Only ReadKeys may be called concurrently with other
+// Terminal is the terminal in which a full-screen program runs. Only ReadKeys may be called concurrently with other
 // methods.
 type Terminal struct {
 	In, Out *os.File
@@ -25,11 +25,11 @@ type Terminal struct {
 	before  *term.State
 	shown   []string // the lines on the screen
 	pasting bool
-	partial string // the beginning of a sequence or character, the rest of which has not been read yet
+	partial string // the beginning of a sequence or character whose rest has not been read yet
 }
 
-// TakeOver switches to the terminal's alternate screen and puts the terminal into raw mode, in which it sends each key
-// immediately. It returns an error if that fails.
+// TakeOver switches to the terminal's alternate screen and puts the terminal in raw mode. In raw mode, the terminal
+// sends each key immediately.
 func (t *Terminal) TakeOver() (err error) {
 	if t.before, err = term.MakeRaw(int(t.In.Fd())); err != nil {
 		return fmt.Errorf("cannot use the terminal: %w", err)
@@ -45,8 +45,8 @@ func (t *Terminal) Restore() {
 	_ = term.Restore(int(t.In.Fd()), t.before)
 }
 
-// Paint shows the lines, which must fit the terminal's width. It writes only lines that have changed, unless resized
-// is set.
+// Paint shows the lines, which must fit the terminal's width. It writes only lines that have changed unless resized is
+// set.
 func (t *Terminal) Paint(lines []string, resized bool) {
 	var b strings.Builder
 	if resized || t.shown == nil {
@@ -62,7 +62,7 @@ func (t *Terminal) Paint(lines []string, resized bool) {
 	_, _ = t.Out.WriteString(b.String())
 }
 
-// ReadKeys waits until the user presses keys, and returns each key as a character, or as a name such as "up". It
+// ReadKeys waits until the user presses keys. It returns each key as a character, or as a name such as "up". It
 // discards text that the user pastes. It returns an error if the terminal has been closed.
 func (t *Terminal) ReadKeys() ([]string, error) {
 	b := make([]byte, 1024)
@@ -77,7 +77,7 @@ var keyNames = [...][2]string{
 	{"\x1b", "esc"}, {"\r", "enter"}, {"\n", "enter"}, {"\x7f", "backspace"}, {"\b", "backspace"}, {"\x03", "ctrl+c"},
 }
 
-// incomplete reports whether text is only the beginning of a sequence or character. Outside pasted text, a lone ESC
+// incomplete reports whether text is only the beginning of a sequence or character. Outside pasted text, a single ESC
 // is the Esc key.
 func (t *Terminal) incomplete(text string) bool {
 	if text == "\x1b" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestKeys checks that a terminal's input is split into keys, and that pasted text produces no keys.
+// TestKeys checks that a terminal's input is split into keys, and that pasted text does not produce keys.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		sent string

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// ShortID returns an id in the form that a user types: see format.ShortID.
+// ShortID returns an id in the short form that users type. See format.ShortID.
 func (s *Screen) ShortID(id string) string { return Line(format.ShortID(id, s.Now())) }
 
 // Ago returns how long ago a timestamp was, such as "now", "4m", "3h" or "2d". For older timestamps, it returns the
@@ -31,8 +31,8 @@ func (s *Screen) Ago(stamp string) string {
 	return at.Local().Format(time.DateOnly)
 }
 
-// Clock returns a local time of day, preceded by the day unless that is today: "17:40", "yesterday 17:40", "Thu 26
-// Nov 17:40".
+// Clock returns a local time, preceded by the day unless the day is today. Examples are "17:40", "yesterday 17:40" and
+// "Thu 26 Nov 17:40".
 func (s *Screen) Clock(at time.Time) string {
 	at = at.Local()
 	now := s.Now().Local()
@@ -48,7 +48,7 @@ func (s *Screen) Clock(at time.Time) string {
 	return at.Format("2006-01-02 15:04")
 }
 
-// In returns the time until a timestamp: see format.TimeLeft. It returns "" for an invalid timestamp.
+// In returns the time until a timestamp, in the form of format.TimeLeft. It returns "" for an invalid timestamp.
 func (s *Screen) In(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {
@@ -69,8 +69,8 @@ func span(d time.Duration) string {
 
 var bareNumber = lazy.Regexp(`^[0-9]+$`)
 
-// Duration parses a duration in the form in which people write it: see format.ParseSpan. It returns an error for any
-// other text. The error's text begins with "is", so that the caller can put the flag's name in front of it.
+// Duration parses a duration in the form in which people write durations. See format.ParseSpan. It returns an error for
+// any other text. The text of the error begins with "is", so that the caller can put the flag's name in front of it.
 func Duration(given string) (d time.Duration, err error) {
 	d, ok := format.ParseSpan(given)
 	switch {
@@ -83,8 +83,8 @@ func Duration(given string) (d time.Duration, err error) {
 }
 
 // Moment converts a time given by a user to the form that tools accept. The time may be a duration before now (see
-// Duration), "today" or "yesterday" (the midnight at which that day began), a local date, minute or second
-// ("2026-01-31", "2026-01-31 15:04"), or RFC 3339. ok is false for anything else.
+// Duration), "today" or "yesterday" (the midnight at which that day began), a local date or time ("2026-01-31",
+// "2026-01-31 15:04"), or a time in RFC 3339. ok is false for anything else.
 func Moment(given string, now time.Time) (stamp string, ok bool) {
 	at := time.Time{}
 	midnight := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.Local)
@@ -110,7 +110,7 @@ func Moment(given string, now time.Time) (stamp string, ok bool) {
 	return at.UTC().Format(time.RFC3339Nano), true
 }
 
-// Exact returns a timestamp in local time, to the minute. It returns "" for an invalid timestamp.
+// Exact returns a timestamp in local time, with a precision of one minute. It returns "" for an invalid timestamp.
 func Exact(stamp string) string {
 	at, err := time.Parse(time.RFC3339Nano, stamp)
 	if err != nil {

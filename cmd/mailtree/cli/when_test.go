@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDuration checks which durations users may enter.
+// TestDuration checks which durations users can enter.
 func TestDuration(t *testing.T) {
 	const day = 24 * time.Hour
 	for given, want := range map[string]time.Duration{

@@ -9,7 +9,7 @@ import (
 )
 
 // style matches the control sequences that Screen adds to text for bold or color. Text written by others does not
-// contain them: see Line.
+// contain these sequences after it has passed through Line.
 var style = lazy.Regexp("\x1b\\[[0-9;]+m")
 
 // columns returns the width of text in terminal columns.
@@ -20,7 +20,7 @@ func columns(text string) int {
 	return displaywidth.String(text)
 }
 
-// Fit cuts text to the given number of terminal columns. Text that has to be cut loses its style.
+// Fit cuts text to the given number of terminal columns. If the text has to be cut, it loses its style.
 func Fit(text string, most int) string {
 	if columns(text) <= most {
 		return text
@@ -46,8 +46,8 @@ func Ends(left, right string, width int) string {
 	return Cell(Cell(left, width-columns(right)-1)+" "+right, width)
 }
 
-// Wrap breaks a line into parts of at most the given number of terminal columns, anywhere between two characters. A
-// line that has to be broken loses its style.
+// Wrap breaks a line into parts that fit the given number of terminal columns. It may break the line between any two
+// characters. If the line has to be broken, it loses its style.
 func Wrap(line string, width int) (parts []string) {
 	if columns(line) <= width {
 		return []string{line}
@@ -63,9 +63,9 @@ func Wrap(line string, width int) (parts []string) {
 	return append(parts, part)
 }
 
-// breakWide splits a word that is wider than first, the number of columns left on its line. It splits only before wide
-// characters, as is usual for Chinese or Japanese text, and fills the following lines up to width. It returns any other
-// word whole.
+// breakWide splits a word that is wider than first, the number of columns left on the word's line. It splits the word
+// only before wide characters, as is usual for Chinese or Japanese text. The following lines are up to width columns
+// wide. breakWide does not split any other word.
 func breakWide(word string, first, width int) (parts []string) {
 	if columns(word) <= first || style().MatchString(word) {
 		return []string{word}

@@ -1,10 +1,10 @@
-// Package desk implements the screen of `mailtree desk`: a list of the items that are waiting for the user, next to the
-// open thread. The package decides only what the screen shows and what the keys do. A Source reads the mail and acts on
-// it.
+// Package desk implements the screen of `mailtree desk`, which shows a list of the items that are waiting for the user
+// next to the open thread. The package decides only what the screen shows and what the keys do. A Source reads the mail
+// and acts on it.
 //
 // A key acts only on what the user can see. Yes, No and Later need a message that is fully on the screen, and Done
 // marks only messages whose end has been on the screen. After a message appears that the user did not open, these keys
-// do nothing for one second. Yes and No are sent after five seconds, so that the user can cancel them.
+// do nothing for one second. Yes and No are sent after a delay of five seconds, so that the user can cancel them.
 package desk
 
 import (
@@ -23,25 +23,25 @@ import (
 
 const (
 	sendsAfter = 5 * time.Second        // time during which the user can cancel an answer
-	settles    = time.Second            // time during which no key acts on a message that appeared by itself
+	settles    = time.Second            // time during which no key acts on a message that the user did not open
 	repeats    = 150 * time.Millisecond // a key that repeats within this time is being held down
 )
 
-// Source reads the user's mail and acts on it. All returned strings except message bodies are single lines that are
-// safe to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called concurrently
-// with other methods.
+// Source reads the user's mail and acts on it. All strings that it returns, except message bodies, are single lines
+// that are safe to print on a terminal. Errors are sentences that can be shown to the user. Only Watch is called
+// concurrently with other methods.
 type Source interface {
 	// List returns the items that are waiting for the user.
 	List(ctx context.Context) (*List, error)
 	// Thread returns the messages of a row's thread, oldest first. It does not mark them as read.
 	Thread(ctx context.Context, r Row) ([]Message, error)
-	// Search returns one row for each thread that contains a matching message. It searches the given project, or the
-	// screen's project if project is "".
+	// Search returns one row for each thread that contains a matching message. It searches the given project or, if
+	// project is "", the screen's project.
 	Search(ctx context.Context, project, query string) ([]Row, error)
 	// Do performs a key's action on a row. "y" and "n" answer the row's message with yes or no. "h" hides the row's
 	// thread for a while. "e" marks the messages with the given ids as read, unless their thread asks the user for an
-	// answer. "r" and "R" let the user write a reply to everyone or only to the sender, and may use the terminal for
-	// that.
+	// answer. "r" and "R" let the user write a reply to everyone or only to the sender. For that, they may use the
+	// terminal.
 	Do(ctx context.Context, key string, r Row, ids []string) (Done, error)
 	// Undo reverts an action that Do performed.
 	Undo(ctx context.Context, d Done) error
@@ -51,7 +51,7 @@ type Source interface {
 
 // List is a list of rows in groups.
 type List struct {
-	Title  string // the project or projects, and the number of waiting items
+	Title  string // the name of the project or projects, and the number of waiting items
 	Me     string // the user's agent
 	Groups []Group
 	Quiet  []string // other things that may need the user's attention
@@ -65,12 +65,12 @@ type Group struct {
 	Rows  []Row
 }
 
-// Row is a thread. If Thread is "", the row is another kind of waiting item, such as a permission prompt.
+// Row is a thread. If Thread is "", the row is a different kind of waiting item, such as a permission prompt.
 type Row struct {
 	maildir.WaitingThread        // IDs, Why and Decides are empty if the thread is not waiting for the user
 	Mark                  string // a word such as "urgent"; may be empty
 	Who, About            string // the authors and the subject
-	Shown                 string // sent with an answer: see maildir.Decision.Shown
+	Shown                 string // sent together with an answer; see maildir.Decision.Shown
 }
 
 // Message is a message in a thread.
@@ -80,7 +80,7 @@ type Message struct {
 	Below string // text below the body, such as the names of files; may be empty
 }
 
-// Done describes a completed action that can be undone.
+// Done describes an action that was performed and can be undone.
 type Done struct {
 	Text    string // a description of the action
 	Project string
@@ -90,22 +90,22 @@ type Done struct {
 	row Row
 }
 
-// Desk is the state of the screen. Only one goroutine may use it.
+// Desk is the state of the screen. It must be used by only one goroutine.
 type Desk struct {
 	source Source
 	after  func(time.Duration) <-chan time.Time
 	screen *cli.Screen // the terminal with its current size
 
 	list   *List // the waiting items
-	hits   *List // results of a search, shown instead of list; nil if there is no search
+	hits   *List // the results of a search, which are shown instead of list; nil if there is no search
 	focus  int   // index of the row with the focus
 	open   *opened
-	query  *string // a search that the user is typing; nil if the user is not typing one
+	query  *string // the search that the user is typing; nil if the user is not typing one
 	notice string  // the result of the last action; may be empty
 
 	pending  *pending
 	done     []Done    // the actions that z can undo, newest last
-	appeared time.Time // when the screen last showed an item that the user did not open
+	appeared time.Time // when an item last appeared that the user did not open
 
 	last   string // the last key, and the time at which it was pressed
 	lastAt time.Time
@@ -116,7 +116,7 @@ type Desk struct {
 type opened struct {
 	row      Row
 	messages []Message
-	top      int                  // the first line on the screen; -1 if not chosen yet
+	top      int                  // index of the first line on the screen; -1 if not chosen yet
 	page     int                  // number of lines on the screen
 	whole    map[string]bool      // messages that are fully on the screen
 	long     map[string]bool      // messages that are too long for the screen
@@ -134,7 +134,7 @@ type pending struct {
 // answers maps each key to the answer that it gives.
 var answers = map[string]string{"y": "Yes", "n": "No"}
 
-// New returns a desk. after is time.After, except in tests.
+// New returns a desk. after is time.After except in tests.
 func New(source Source, after func(time.Duration) <-chan time.Time) *Desk {
 	return &Desk{source: source, after: after, list: &List{}}
 }
@@ -146,7 +146,7 @@ func (l *List) rows() (all []Row) {
 	return all
 }
 
-// indexOf returns the index of the row for the same item as r, or -1.
+// indexOf returns the index of the row that shows the same item as r, or -1 if there is none.
 func (l *List) indexOf(r *Row) int {
 	return slices.IndexFunc(l.rows(), func(o Row) bool {
 		same := r.Thread != "" || r.Who == o.Who && r.About == o.About && r.At.Equal(o.At)
@@ -164,8 +164,8 @@ func (d *Desk) focused() (r Row) {
 	return r
 }
 
-// current returns the row that a key acts on: the open thread's row or, if no thread is open, the row with the focus.
-// If that row is not in the list of waiting items, its IDs, Why and Decides are empty.
+// current returns the row that a key acts on. This is the open thread's row or, if no thread is open, the row with the
+// focus. If the row is not in the list of waiting items, its IDs, Why and Decides are empty.
 func (d *Desk) current() Row {
 	r := d.focused()
 	if d.open != nil {
@@ -179,7 +179,7 @@ func (d *Desk) current() Row {
 }
 
 // refresh reloads the list and the open thread. live means that another agent or user may have caused the change. The
-// focus stays on its row or, if that row is gone, moves to the row that takes its place.
+// focus stays on its row. If that row is gone, the focus moves to the row that takes its place.
 func (d *Desk) refresh(ctx context.Context, live bool) {
 	list, err := d.source.List(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func (d *Desk) press(ctx context.Context, key string) {
 	}
 }
 
-// step moves the focus. If a thread is open, it opens the thread of the new row.
+// step moves the focus up or down. If a thread is open, step opens the thread of the row that then has the focus.
 func (d *Desk) step(ctx context.Context, by int) {
 	to := d.focus + by
 	if d.open != nil && by > 0 && d.shown().indexOf(&d.open.row) != d.focus { // the open thread's row is gone or has moved
@@ -276,7 +276,7 @@ func (d *Desk) step(ctx context.Context, by int) {
 	}
 }
 
-// openRow opens the thread of the row with the focus.
+// openRow opens the thread in the row with the focus.
 func (d *Desk) openRow(ctx context.Context) {
 	d.open, d.appeared, d.notice = &opened{row: d.focused(), top: -1, seen: map[string]bool{}, drawn: map[string]drawnText{}}, time.Time{}, ""
 	switch err := d.loadThread(ctx); {
@@ -304,7 +304,7 @@ func (d *Desk) scroll(by int) {
 	}
 }
 
-// answerable returns the row that Yes, No and Later act on. If these keys cannot act on the row, why gives the reason.
+// answerable returns the row that Yes, No and Later act on. If these keys cannot act on the row, why says why not.
 func (d *Desk) answerable() (r Row, why string) {
 	r = d.current()
 	switch {
@@ -320,7 +320,7 @@ func (d *Desk) answerable() (r Row, why string) {
 	return r, why
 }
 
-// decide hides the open thread for a while, or starts to answer its message. It then opens the next row.
+// decide hides the open thread for a while, or prepares an answer to the thread's message. It then opens the next row.
 func (d *Desk) decide(ctx context.Context, key string) {
 	r, why := d.answerable()
 	if why != "" {
@@ -347,7 +347,7 @@ func (d *Desk) decide(ctx context.Context, key string) {
 	d.appeared, d.notice = d.screen.Now(), notice
 }
 
-// flush sends the pending answer. It returns an error if that fails.
+// flush sends the pending answer, if there is one. It returns an error if that fails.
 func (d *Desk) flush(ctx context.Context) error {
 	p := d.pending
 	if p == nil {
@@ -362,7 +362,7 @@ func (d *Desk) flush(ctx context.Context) error {
 	return err
 }
 
-// perform performs a key's action on a row, and then shows the result and the updated list.
+// perform performs a key's action on a row. It then shows the result and the updated list.
 func (d *Desk) perform(ctx context.Context, key string, r Row, ids []string) error {
 	done, err := d.source.Do(ctx, key, r, ids)
 	if err != nil {
@@ -391,7 +391,7 @@ func (d *Desk) finish(ctx context.Context) {
 	_ = d.perform(ctx, "e", r, ids) // the screen shows the error
 }
 
-// undo cancels the pending answer or, if there is none, undoes the last operation.
+// undo cancels the pending answer. If there is no pending answer, undo undoes the last action.
 func (d *Desk) undo(ctx context.Context) {
 	if p := d.pending; p != nil {
 		d.pending = nil
@@ -412,8 +412,8 @@ func (d *Desk) undo(ctx context.Context) {
 	d.goTo(ctx, &last.row, text)
 }
 
-// goTo moves the focus to a row, if it is in the list. If a thread is open, goTo also opens the row's thread. It always
-// shows the notice.
+// goTo moves the focus to a row if the row is in the list. If a thread is open, goTo also opens the row's thread. It
+// always shows the notice.
 func (d *Desk) goTo(ctx context.Context, r *Row, notice string) {
 	if i := d.shown().indexOf(r); i >= 0 {
 		d.focus = i

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what the screen shows to fixtures/desk")
 
-// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list, and refuses the e
+// world is a Source with a mailbox in memory. Do removes the messages that it handles from the list. It refuses the e
 // key for a thread that asks the user for an answer.
 type world struct {
 	list    List
@@ -88,7 +88,7 @@ func (w *world) Watch(ctx context.Context, _ func()) error {
 	return nil
 }
 
-// row returns the row of a thread whose messages are waiting.
+// row returns the row of a thread that has waiting messages.
 func (w *world) row(thread, who, about, why string, ago time.Duration, ids ...string) Row {
 	r := Row{Who: who, About: about}
 	r.WaitingThread = maildir.WaitingThread{Thread: thread, Message: ids[len(ids)-1], Why: why, Decides: why != "", At: w.now.Add(-ago), IDs: ids}
@@ -101,7 +101,7 @@ func (w *world) message(id, head, body string, ago time.Duration) Message {
 	return m
 }
 
-// newWorld returns a world with the mail shown in the section "The screen" of docs/reference/commands.md.
+// newWorld returns a world that contains the mail shown in the section "The screen" of docs/reference/commands.md.
 func newWorld() *world {
 	w := &world{due: make(chan time.Time), now: time.Date(2026, 11, 28, 19, 0, 0, 0, time.UTC)}
 	stripe := w.row("stripe", "AmberFox", "May I rotate the Stripe key now?", "needs acknowledgement", time.Hour, "stripe-1")
@@ -154,8 +154,9 @@ func (w *world) open() *Desk {
 	return d
 }
 
-// play presses keys, separated by spaces, as slowly as a user does. Three words are not keys: "wait" lets one second
-// pass, "due" lets enough time pass that an answer can no longer be canceled, and "live" simulates a change by others.
+// play presses keys as slowly as a user does. keys is separated by spaces. Three of its words are not keys: "wait" lets
+// one second pass, "due" lets enough time pass that an answer can no longer be canceled, and "live" simulates a change
+// by others.
 func (w *world) play(t *testing.T, d *Desk, keys string) {
 	t.Helper()
 	for _, key := range strings.Fields(keys) {
@@ -179,13 +180,13 @@ func (w *world) play(t *testing.T, d *Desk, keys string) {
 	}
 }
 
-// screens lists sequences of keys. TestDraw compares the screen after each sequence.
+// screens lists sequences of keys. TestDraw checks the screen after each sequence.
 var screens = []string{
 	"", "j o", "j j o", "j j o y", "j o y z", "j o e", "j j j o", "j j j o space", "j j j o y", "j j j j o", "j j j j j o", "o",
 	"/ S t r", "/ S t r enter", "?",
 }
 
-// TestDraw checks that the screen, in 80 columns and 24 lines, shows the text in fixtures/desk/80x24.txt.
+// TestDraw checks that the screen, with 80 columns and 24 lines, shows the text in fixtures/desk/80x24.txt.
 func TestDraw(t *testing.T) {
 	const file = "../../../fixtures/desk/80x24.txt"
 	var b strings.Builder
@@ -220,7 +221,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestKeys checks the effect of keys on the mail, and the notice that the screen then shows.
+// TestKeys checks what keys do to the mail, and which notice the screen then shows.
 func TestKeys(t *testing.T) {
 	for _, tt := range []struct {
 		name, keys string
@@ -277,7 +278,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestHeldKey checks that a key that is held down acts once.
+// TestHeldKey checks that a key that is held down acts only once.
 func TestHeldKey(t *testing.T) {
 	w := newWorld()
 	d := w.open()
@@ -328,7 +329,7 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// TestSettled checks that a pending answer is not sent if the question has been answered elsewhere in the meantime.
+// TestSettled checks that a pending answer is not sent if the question has meanwhile been answered elsewhere.
 func TestSettled(t *testing.T) {
 	w := newWorld()
 	d := w.open()
@@ -347,7 +348,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// TestAmended checks that an answer is not sent to a message whose author changed it after the user saw it.
+// TestAmended checks that an answer is not sent if the author has changed the message after the user saw it.
 func TestAmended(t *testing.T) {
 	w := newWorld()
 	d := w.open()
@@ -360,7 +361,7 @@ func TestAmended(t *testing.T) {
 	}
 }
 
-// TestFailedAnswer checks that the screen shows which answer could not be sent.
+// TestFailedAnswer checks that the screen says which answer could not be sent.
 func TestFailedAnswer(t *testing.T) {
 	w := newWorld()
 	d := w.open()

@@ -29,7 +29,7 @@ z  cancels an unsent answer, or undoes your last action.
 u Esc  back to the list.
 q  quits.`
 
-// draw returns the lines of the screen. It also records which messages are on the screen.
+// draw returns the lines of the screen, and records which messages are on the screen.
 func (d *Desk) draw() []string {
 	width := max(20, d.screen.Width)
 	foot := d.drawFoot(width)
@@ -54,7 +54,8 @@ func (d *Desk) draw() []string {
 	return append(append(lines, foot...), d.screen.Faint(keys))
 }
 
-// drawFoot returns the lines above the keys: the result of the last action, or what the agents are doing.
+// drawFoot returns the lines above the line of keys. They show the result of the last action, or what the agents are
+// doing.
 func (d *Desk) drawFoot(width int) []string {
 	text := cli.Fit(d.list.Agents, width-1)
 	switch {
@@ -69,7 +70,7 @@ func (d *Desk) drawFoot(width int) []string {
 	return lines[:min(len(lines), max(1, d.screen.Height/2))]
 }
 
-// wrapped breaks text into lines of the given width, each of which begins with the margin.
+// wrapped breaks text into lines of the given width. Each line begins with the margin.
 func wrapped(text, margin string, width int) (lines []string) {
 	for line := range strings.Lines(cli.Fold(text, width-len(margin)) + "\n") {
 		for _, part := range cli.Wrap(strings.TrimSuffix(line, "\n"), width-len(margin)) {
@@ -79,7 +80,7 @@ func wrapped(text, margin string, width int) (lines []string) {
 	return lines
 }
 
-// drawList returns the lines of the list, scrolled so that the row with the focus is shown.
+// drawList returns the lines of the list, scrolled so that the row with the focus is visible.
 func (d *Desk) drawList(width, height int) []string {
 	var lines []string
 	at, n := 0, 0
@@ -119,7 +120,7 @@ func (d *Desk) drawRow(r *Row, focused bool, width int) string {
 	return " " + line
 }
 
-// fill returns exactly height lines. It drops lines at the end, or adds empty ones.
+// fill returns exactly height lines. It drops lines from the end or adds empty lines.
 func fill(lines []string, width, height int) []string {
 	lines = lines[:min(len(lines), height)]
 	for len(lines) < height {
@@ -129,7 +130,7 @@ func fill(lines []string, width, height int) []string {
 }
 
 // drawPane returns the lines of the open thread. A thread that has just been opened is scrolled to its first waiting
-// message or, if a message asks for yes or no, to that message.
+// message. If a message asks for yes or no, the thread is scrolled to that message instead.
 func (d *Desk) drawPane(width, height int) []string {
 	o := d.open
 	if o == nil {
@@ -165,7 +166,7 @@ func (d *Desk) drawPane(width, height int) []string {
 	return fill(shown, width, height)
 }
 
-// drawnText is a message's text, as lines of the given width.
+// drawnText is the text of a message, broken into lines of the given width.
 type drawnText struct {
 	body, below string
 	width       int
@@ -187,8 +188,8 @@ func (o *opened) drawText(m *Message, screen *cli.Screen) []string {
 	return t.lines
 }
 
-// drawThread returns the lines of the open thread, and for each message the index of the line after its last one. An
-// empty line separates messages.
+// drawThread returns the lines of the open thread and, for each message, the index of the line after the message's last
+// line. An empty line separates messages.
 func (d *Desk) drawThread(width int) (lines []string, ends []int) {
 	pane := *d.screen
 	pane.Width = width

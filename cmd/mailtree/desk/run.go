@@ -16,11 +16,11 @@ const (
 	interval = time.Minute            // time between checks for changes that cause no event, such as the end of a delay
 )
 
-// Run shows the screen until the user quits or ctx ends. Before it returns, it sends a pending answer and restores
-// the terminal. It returns an error if the terminal cannot be used, if Watch fails, or if the pending answer cannot
-// be sent. screen returns the terminal with its current size.
+// Run shows the screen until the user quits or ctx ends. Before Run returns, it sends a pending answer and restores the
+// terminal. It returns an error if the terminal cannot be used, if Watch fails, or if the pending answer cannot be
+// sent. screen returns the terminal with its current size.
 func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Screen) error {
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // so that a pending answer is sent even if the terminal is closed
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // so that a pending answer is sent even if the terminal closes
 	defer stop()
 	news, failed := make(chan os.Signal, 1), make(chan error, 1) // news: the terminal's size or the mail has changed
 	signal.Notify(news, syscall.SIGWINCH)
@@ -85,7 +85,7 @@ func (d *Desk) Run(ctx context.Context, t *cli.Terminal, screen func() *cli.Scre
 	return errors.Join(d.flush(last), err)
 }
 
-// typedAt is like press, but hands the terminal to the user's editor while the user writes a reply.
+// typedAt is like press, but gives the terminal to the user's editor while the user is writing a reply.
 func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 	if d.query != nil || key != "r" && key != "R" {
 		d.press(ctx, key)
@@ -98,9 +98,9 @@ func (d *Desk) typedAt(ctx context.Context, t *cli.Terminal, key string) {
 	}
 }
 
-// readKeys reads from the terminal once for each value that it receives from want. The program reads a key only after
-// it has handled all earlier keys, so keys that are meant for an editor reach the editor. If the terminal is gone,
-// readKeys closes input.
+// readKeys reads from the terminal once for each value that it receives from want. Because the program asks for a key
+// only after it has handled all earlier keys, keys that are meant for an editor reach the editor. If the terminal is
+// gone, readKeys closes input.
 func readKeys(t *cli.Terminal, want <-chan struct{}, input chan<- []string) {
 	for range want {
 		keys, err := t.ReadKeys()

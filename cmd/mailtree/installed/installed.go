@@ -1,6 +1,6 @@
 // Package installed keeps a list of everything that mailtree has written outside its store, so that `mailtree
-// uninstall` can remove it. The list is the file storedir.InstalledFile in the store, with one JSON entry on each line.
-// The list may contain entries for things that no longer exist, because users can remove them without mailtree.
+// uninstall` can remove it. The list is the file storedir.InstalledFile in the store, with one JSON entry per line. The
+// list may contain entries for things that no longer exist, because users can remove these things without mailtree.
 package installed
 
 import (
@@ -25,8 +25,8 @@ type Kind string
 
 // The kinds of entries.
 const (
-	Client  Kind = "client"  // mailtree's entry, hooks or lines in a client's configuration: see Entry.Client
-	Guard   Kind = "guard"   // the guard's hooks in the repository Dir
+	Client  Kind = "client"  // mailtree's entry, hooks or lines in the configuration of the client Entry.Client
+	Guard   Kind = "guard"   // the guard's hooks in the repository in Dir
 	Plugins Kind = "plugins" // the clients' plugins in the folder Dir
 )
 
@@ -38,9 +38,9 @@ type Entry struct {
 	Env    map[string]string `json:"env,omitempty"`    // variables that determined the paths of the client's files
 }
 
-// Note adds an entry to the list, unless the list contains it already. Call it before the entry's files are written. If
-// the store does not exist yet, Note does nothing, because only a server creates a store. Several processes may call
-// Note at the same time. Errors contain the file's path.
+// Note adds an entry to the list unless the list already contains the entry. Call it before the entry's files are
+// written. If the store does not exist yet, Note does nothing, because only a server creates a store. Several processes
+// may call Note at the same time. Errors contain the path of the file.
 func Note(store string, e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
@@ -82,8 +82,8 @@ func cannotWrite(store string, err error) error {
 	return fmt.Errorf("cannot write %s, the list of files that mailtree has installed: %w", filepath.Join(store, storedir.InstalledFile), err)
 }
 
-// Read returns the entries, oldest first. It skips lines that are not entries. It returns read errors. If there is no
-// list, it returns no entries and no error.
+// Read returns the entries, oldest first. It skips lines that are not valid entries. It returns an error if it cannot
+// read the list. If there is no list, it returns no entries and no error.
 func Read(store string) (all []Entry, err error) {
 	data, _, err := tree.ReadPlain(filepath.Join(store, storedir.InstalledFile), maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func Read(store string) (all []Entry, err error) {
 	return all, err
 }
 
-// Add copies the entries from another store's list to the list of store. It returns the errors of Read and Note.
+// Add copies the entries from the list of another store to the list of store. It returns errors from Read and Note.
 func Add(store, other string) error {
 	all, err := Read(other)
 	for _, e := range all {

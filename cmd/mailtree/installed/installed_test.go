@@ -10,7 +10,7 @@ import (
 	"mailtree/maildir/storedir"
 )
 
-// TestNote checks that each of several concurrent notes is kept exactly once, even if the list ends with a line that
+// TestNote checks that each of several concurrent notes is stored exactly once, even if the list ends with a line that
 // was cut off.
 func TestNote(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// TestNoStore checks that a note does not create a store.
+// TestNoStore checks that Note does not create a store.
 func TestNoStore(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "none")

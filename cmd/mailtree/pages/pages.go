@@ -1,5 +1,5 @@
 // Package pages writes the manual pages of a program that is built with package cobra. The program itself does not
-// contain this package: a build with the tag "pages" writes the files that packages install.
+// contain this package. A build with the tag "pages" writes the files that packages install.
 package pages
 
 import (
@@ -16,21 +16,21 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// Entry is a line of a section. Name is a variable, a file or an exit status, and Text explains it.
+// Entry is an entry in a section. Name is a variable, a file or an exit status, and Text explains it.
 type Entry struct{ Name, Text string }
 
 // Config describes the pages. The page of the program itself contains all entries. The pages of its commands contain
-// the exit statuses, and refer to that page for the other entries.
+// only the exit statuses, and refer to the program's page for the other entries.
 type Config struct {
 	Version     string // shown at the bottom of each page
 	Environment []Entry
 	Files       []Entry
-	Statuses    []Entry // used for commands whose own description says nothing about exit statuses
+	Statuses    []Entry // used for commands whose own description does not mention exit statuses
 }
 
-// Write writes a page for root, and for each command below it that users can see, to the folder dir. It creates dir
-// if it is missing. Each page contains the month of SOURCE_DATE_EPOCH (default: the current month). Write returns any
-// disk error.
+// Write writes manual pages to the folder dir. It writes a page for root, and for each command below root that users
+// can see. If dir is missing, Write creates it. Each page contains the month of SOURCE_DATE_EPOCH (default: the current
+// month). Write returns any disk error.
 func Write(root *cobra.Command, dir string, cfg Config) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -55,10 +55,10 @@ func write(c *cobra.Command, dir string, cfg Config) error {
 	return os.WriteFile(filepath.Join(dir, strings.ReplaceAll(c.CommandPath(), " ", "-")+".1"), page, 0o644)
 }
 
-// statuses matches the part about exit statuses at the end of a command's description.
+// statuses matches the part of a command's description that explains exit statuses, at the end of the description.
 var statuses = lazy.Regexp(`(?s)(?:^|\s)((?:The e|E)xit status .*)$`)
 
-// Page returns a command's manual page in man's format.
+// Page returns the manual page of a command in the format of man.
 func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	var more strings.Builder
 	section := func(title string, entries []Entry) {
@@ -95,7 +95,7 @@ func Page(c *cobra.Command, cfg Config) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// roff escapes text so that man shows it unchanged, in one paragraph.
+// roff escapes text so that man shows the text unchanged in one paragraph.
 func roff(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", "").Replace(text)

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestWrite checks the sections of the program's page and of two commands' pages: one that describes its exit statuses
-// itself, and one that does not. A hidden command has no page.
+// TestWrite checks the sections of the program's page and of two commands' pages. One of the commands describes its
+// exit statuses itself, and the other does not. A hidden command must not have a page.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	do := func(*cobra.Command, []string) {}

@@ -1,6 +1,6 @@
 // Package service describes how to run the server as a user service. It returns the file for the service manager
 // (systemd's user manager on Linux, launchd on macOS), and the commands that make the manager read the file. The
-// package itself changes nothing.
+// package itself does not change anything.
 package service
 
 import (
@@ -22,18 +22,18 @@ var (
 	agentText string
 )
 
-// The service's names for systemd and launchd. The label contains no real domain.
+// These are the names of the service for systemd and launchd. The label does not contain a real domain.
 const (
 	unitName = "mailtree.service"
 	label    = "internal.mailtree.mailtree"
 )
 
-// ErrSystem means that this program does not support any service manager on this system.
+// ErrSystem means that this system has no service manager that mailtree supports.
 var ErrSystem = errors.New("mailtree supports only systemd on Linux and launchd on macOS, not this system's service manager")
 
 // Config describes what to run, and for which OS user.
 type Config struct {
-	OS         string   // same values as runtime.GOOS
+	OS         string   // one of the values of runtime.GOOS
 	Home       string   // the user's home folder
 	ConfigHome string   // XDG_CONFIG_HOME; empty means .config in Home
 	UID        int      // the user's uid, for launchd
@@ -41,7 +41,7 @@ type Config struct {
 	Env        []string // the server's environment, as NAME=value
 }
 
-// Service describes the server to the user's service manager.
+// Service describes the service that runs the server.
 type Service struct {
 	Path  string // path of the service's file
 	Text  string // content of the service's file
@@ -49,7 +49,7 @@ type Service struct {
 	Stop  string // the command that makes the service manager stop the server and forget the file
 }
 
-// RunsStore reports whether a service's file, whose content is text, starts the server of the same store as s.
+// RunsStore reports whether a service file with the given text starts the server of the same store as s.
 func (s *Service) RunsStore(text string) bool {
 	const name = "MCP_MAIL_STORE"
 	_, after, _ := strings.Cut(s.Text, name)
@@ -61,7 +61,7 @@ func (s *Service) RunsStore(text string) bool {
 	return strings.Contains(text, name+line+"\n")
 }
 
-// New returns the description of the service. It returns ErrSystem for an unsupported system.
+// New returns the description of the service. It returns ErrSystem if the system is not supported.
 func New(cfg Config) (*Service, error) {
 	switch cfg.OS {
 	case "linux":
@@ -106,8 +106,8 @@ func fill(text string, cfg Config, more map[string]string) string {
 }
 
 // quoteUnit quotes s as a single word of a systemd unit, so that no character has a special meaning. See
-// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In a program's path, systemd expands no variables
-// and accepts no quotation marks.
+// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers". In the path of a program, systemd expands no
+// variables and does not accept quotation marks.
 func quoteUnit(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "%", "%%").Replace(s) + `"`
 }

@@ -23,7 +23,7 @@ func config(t *testing.T, system string) Config {
 	}
 }
 
-// TestSystems checks that each supported system gets the right file and commands, and that other systems are refused.
+// TestSystems checks that each supported system gets the right file and commands, and that other systems are rejected.
 func TestSystems(t *testing.T) {
 	t.Parallel()
 	for system, want := range map[string][2]string{

@@ -42,7 +42,7 @@ func (f files) OpenFile(name string, _ int, _ fs.FileMode) (billy.File, error) {
 func (f files) ReadDir(name string) (all []fs.FileInfo, err error) {
 	entries, err := os.ReadDir(f.full(name))
 	for _, d := range entries {
-		if fi, gone := d.Info(); gone == nil { // another program may have removed the file in the meantime
+		if fi, gone := d.Info(); gone == nil { // another program may have removed the file since then
 			all = append(all, fi)
 		}
 	}

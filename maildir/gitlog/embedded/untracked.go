@@ -17,9 +17,10 @@ const (
 	maxIgnore  = 1 << 20 // maximum size of a .gitignore in bytes
 )
 
-// Untracked calls each once for every untracked file at or below the given paths of a work tree. The path "" means
-// the whole tree. It omits files that match a .gitignore, or a pattern in exclude, which is the content of .git/info/exclude. Like git
-// status, it does not enter nested repositories and does not follow links.
+// Untracked calls each once for every untracked file at or below the given paths of a work tree. The path "" means the
+// whole tree. Untracked omits files that match a .gitignore. It also omits files that match a pattern in exclude, which
+// is the content of .git/info/exclude. Like git status, it does not enter nested repositories and does not follow
+// links.
 func Untracked(
 	ctx context.Context, w *tree.Tree, exclude []byte, paths []string, tracked func(path string) bool, each func(path string),
 ) error {

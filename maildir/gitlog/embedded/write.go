@@ -116,9 +116,9 @@ func (w *Writer) Commit(c NewCommit) error {
 	return err
 }
 
-// rewrite writes the tree objects of a folder and of the changed folders below it; was is the folder's previous tree
-// object. If the folder is empty after the changes, rewrite returns the zero Hash. A change replaces the file or
-// folder at its path, and any file at a parent of its path.
+// rewrite writes the tree objects of a folder and of the changed folders below it. The argument was is the folder's
+// previous tree object. If the folder is empty after the changes, rewrite returns the zero Hash. A change replaces the
+// file or folder at its path, and any file at a parent of its path.
 func (w *Writer) rewrite(was Hash, makes map[string]Entry) (Hash, error) {
 	all, known := w.folders[was]
 	if !known {

@@ -8,7 +8,7 @@ import (
 	"mailtree/maildir/refusal"
 )
 
-// TestSentences checks that each refusal has a sentence, and that every key in it is replaced in a log.
+// TestSentences checks that each refusal has a sentence, and that every key in the sentence is replaced in a log.
 func TestSentences(t *testing.T) {
 	for _, what := range All(t) {
 		said := (&refusal.Error{What: what, Name: "name", Why: "why", Err: errors.New("cause.")}).Error()

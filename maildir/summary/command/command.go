@@ -79,7 +79,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// limited keeps the first bytes written to it. left is how many more it keeps, and is negative if it has dropped some.
+// limited keeps the first bytes written to it. left is the number of bytes that it can still keep, and is negative if
+// it has dropped some.
 type limited struct {
 	data bytes.Buffer
 	left int

@@ -48,14 +48,14 @@ type Pane struct {
 	ID     string // the pane's id, as in $TMUX_PANE
 	Window string // the window's name
 	Active bool   // whether the pane receives its window's keystrokes
-	// Quiet reports whether keystrokes reach this pane's program and no other: the program is running, the pane is not
-	// in a mode, its input is on, and it is not synchronized with other panes.
+	// Quiet reports whether keystrokes reach only this pane's program: the program is running, the pane is not in a
+	// mode, its input is enabled, and it is not synchronized with other panes.
 	Quiet bool
 	Dir   string // working directory of the pane's program; empty if tmux does not know it
 }
 
 // facts lists the fields that tmux prints for each pane, separated by spaces. In the window's name, tmux escapes spaces
-// with a backslash. The folder comes last, because tmux does not escape its spaces.
+// with a backslash. The folder comes last, because tmux does not escape the spaces in it.
 const facts = `#{pid} #{pane_id} #{pane_active} ` +
 	`#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off} #{q:window_name} #{pane_current_path}`
 

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	rest     = 3 * time.Second       // if the last keystroke was less than this long ago, the user may still be typing
+	rest     = 3 * time.Second       // how long after the last keystroke the user may still be typing
 	drawTime = 5 * time.Second       // even a busy client shows typed text within this time
 	showTime = time.Second           // a client submits the text within this time; otherwise Type presses Enter again
 	lookTime = 50 * time.Millisecond // pause between two checks of the screen
@@ -57,10 +57,10 @@ func (s Session) screen(ctx context.Context, pane string) (Screen, error) {
 }
 
 // Type types the text into the pane unchanged, pauses, and presses Enter. It then checks that the client has submitted
-// the text, and if necessary presses Enter once more. If an earlier call left the text in the prompt, Type does not
+// the text, and presses Enter once more if necessary. If an earlier call left the text in the prompt, Type does not
 // type it again. Once Type has begun to type, it ignores the cancellation of ctx, because half a notice in a prompt is
-// worse than returning late. Type returns ErrBusy or the same errors as Panes. Even if it returns an error, the text
-// may be in the prompt.
+// worse than a late return. Type returns ErrBusy or the same errors as Panes. Even if it returns an error, the text may
+// be in the prompt.
 //
 // Programs treat keystrokes that arrive together as a paste, and an Enter among them as a line break
 // (https://github.com/dustinkirkland/byobu/issues/115). Type therefore pauses, and does not press Enter until the

@@ -107,7 +107,7 @@ func checkSchema(t *testing.T, where string, s map[string]any) {
 	}
 }
 
-// Fits checks that the given answers of the tool's Run match the tool's output schema, as strict clients check it. It
+// Fits checks that the given responses of the tool's Run match the tool's output schema, as strict clients check it. It
 // also checks that a refusal matches.
 func Fits(t *testing.T, tl tool.Tool, answers ...any) {
 	t.Helper()
