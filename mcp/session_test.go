@@ -45,7 +45,8 @@ func TestSession(t *testing.T) {
 	if res, body := request(t, url, inSession(id), `{"jsonrpc":"2.0","method":"notifications/initialized"}`); res.StatusCode != 202 {
 		t.Errorf("initialized: %d %s", res.StatusCode, body)
 	}
-	// Gemini CLI sends no version, and mcp-remote sends Mcp-Method in old-era requests. Both must keep their sessions.
+	// Gemini CLI sends no version, and mcp-remote sends Mcp-Method in requests of the older protocol, which has sessions.
+	// The sessions of both clients must continue to work.
 	for _, extra := range []string{"", "\nMcp-Method: tools/call", "\nMcp-Protocol-Version: 2025-06-18"} {
 		res, body := request(t, url, inSession(id)+extra, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"create_agent","arguments":{}}}`)
 		if res.StatusCode != 200 || !strings.Contains(body, `"result":{"content":`) || strings.Contains(body, `"near":[],"structuredContent"`) {

@@ -131,8 +131,8 @@ var blockMarkup = lazy.Regexp("(?m)^[ \t]*(?:(?:```|~~~).*|[-|:= \t]{3,})$")
 // fragment.
 var tableRow = lazy.Regexp(`(?m)^[ \t]*\|.*$`)
 
-// imageData matches an image with embedded data, or the part of it that a fragment contains. The submatch is the
-// image's description.
+// imageData matches an image with embedded data. If a fragment contains only a part of the image, imageData matches
+// that part. The submatch is the image's description.
 var imageData = lazy.Regexp(`(?:!\[)?([^\[\]\n]*)\]\(data:[^\s()]*\)?`)
 
 // snippet returns the part of a message's text that matches the search, without markup. If the matching text is in the

@@ -28,8 +28,8 @@ type Unsent struct {
 	Daily  bool     // the same text may be sent once a day
 }
 
-// NotYetSent is the reason in the problem for a valid outbox file. The server is about to send such a file, or has
-// refused to send it.
+// NotYetSent is the reason that is reported for a valid outbox file that has not been sent. Either the server is about
+// to send the file, or it has refused to send it.
 const NotYetSent = "the file has not been sent yet. If it cannot be sent, a message from " + Postmaster + " in the " +
 	"agent's inbox explains why"
 
