@@ -182,14 +182,17 @@ func (c *Changer) Undo(w *Write) error {
 	return IgnoreGone(c.remove(to))
 }
 
-// isPublished reports whether the file that Publish moved to the path is still there. It first looks in the folder that
-// the Changer has open, and then in the folder that is now at the path.
+// isPublished reports whether the file that Publish moved to the path is still there. If the path has a different file
+// or none, isPublished looks in the folder that the Changer has open, which a user may have moved.
 func (c *Changer) isPublished(w *Write) (bool, error) {
-	if st, err := c.Stat(w.Path); err == nil && st.Inode == w.Stat.Inode && st.Size == w.Stat.Size && st.MTime == w.Stat.MTime {
-		return true, nil
+	own, err := c.tree.HasSHA256(w.Path, w.Sum)
+	if err != nil || own {
+		c.forgetFolder(path.Dir(w.Path)) // the path may have a new folder
+		return own, err
 	}
-	c.forgetFolder(path.Dir(w.Path))
-	return c.tree.HasSHA256(w.Path, w.Sum)
+	at, _ := c.tree.Stat(w.Path)
+	st, err := c.Stat(w.Path)
+	return err == nil && st.Inode != at.Inode && st.Inode == w.Stat.Inode && st.Size == w.Stat.Size && st.MTime == w.Stat.MTime, nil
 }
 
 // Tidy cleans up after a finished write by removing from TmpDir the old file that the write has replaced or removed.
