@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"mailtree/fixtures/inmemory"
 )
 
 // TestDocs runs the sh blocks of README.md, the tutorial and the how-to pages with the real program. The blocks of a
@@ -128,7 +130,7 @@ const docProject = `project() {
 
 // runBlocks runs a page's blocks, and compares what they print with what the page shows.
 func runBlocks(t *testing.T, blocks []*docBlock) {
-	work, err := os.MkdirTemp("", "d-") // short, because the program truncates long paths to fit the terminal
+	work, err := os.MkdirTemp(inmemory.Folder(), "d-") // short, because the program truncates long paths to fit the terminal
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,5 +23,5 @@ func TestExamplePrograms(t *testing.T) {
 		env.Setenv("SDKS", filepath.Join(os.Getenv(clientsEnv), "../.."))
 		return setupScript(env)
 	}
-	testscript.Run(t, p)
+	runScripts(t, p)
 }

@@ -32,5 +32,5 @@ func TestScriptsWithoutGit(t *testing.T) {
 		env.Setenv("SERVER_PATH", bin)
 		return setupScript(env)
 	}
-	testscript.Run(t, p)
+	runScripts(t, p)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mailtree/fixtures/guesttest"
+	"mailtree/fixtures/inmemory"
 	"mailtree/fixtures/tmuxtest"
 	"mailtree/fixtures/waits"
 	"mailtree/maildir/seat"
@@ -39,6 +41,17 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	p := scripts
 	p.Dir = "../../fixtures/scripts"
+	runScripts(t, p)
+}
+
+// runScripts runs scripts in memory if inmemory.Dir would use it.
+func runScripts(t *testing.T, p testscript.Params) {
+	t.Helper()
+	if dir := inmemory.Folder(); dir != "" {
+		if err := os.Setenv("GOTMPDIR", dir); err != nil { // testscript creates its folders there
+			t.Fatal(err)
+		}
+	}
 	testscript.Run(t, p)
 }
 
@@ -389,7 +402,7 @@ func cmdGuest(ts *testscript.TestScript, neg bool, args []string) {
 	const guest = 65533
 	exe, err := exec.LookPath(args[0])
 	ts.Check(err)
-	for dir := ts.MkAbs("."); dir != os.TempDir() && len(dir) > 1; dir = filepath.Dir(dir) {
+	for dir := ts.MkAbs("."); dir != cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()) && len(dir) > 1; dir = filepath.Dir(dir) {
 		ts.Check(os.Chmod(dir, 0o755))
 	}
 	program := ts.MkAbs("mailtree-of-guest/mailtree")

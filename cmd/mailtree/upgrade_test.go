@@ -58,7 +58,7 @@ func TestUpgradeScripts(t *testing.T) {
 		env.Setenv("OLDER", older)
 		return setupScript(env)
 	}
-	testscript.Run(t, p)
+	runScripts(t, p)
 }
 
 // needsOlder is the reason for skipping the tests that need an old binary.
