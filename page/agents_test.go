@@ -194,7 +194,6 @@ func TestClaims(t *testing.T) {
 // TestAgentsElsewhere checks that in a shared project, an agent that belongs to another machine is shown with the
 // name of that machine.
 func TestAgentsElsewhere(t *testing.T) {
-	t.Parallel()
 	s := open(t, page.Config{})
 	dir := s.p.Dir()
 	profile := filepath.Join(dir, "agents", "Bob", "profile.json")

@@ -35,21 +35,26 @@ type tab struct {
 	browser context.Context
 }
 
-// tab starts Chromium for the test, or skips the test if Chromium is not installed.
+// tab makes the test parallel and starts Chromium for it, or skips the test if Chromium is not installed.
 func (s *site) tab() *tab {
 	s.Helper()
+	s.Parallel()
 	program, err := exec.LookPath("chromium")
 	if err != nil || testing.Short() {
 		s.Skip("not done here: the page in a browser; it needs chromium, and time")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(time.Minute))
-	ctx, stop := context.WithTimeout(s.Context(), 20*time.Minute)
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(hang))
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Minute) // s.Context is done before the browser can exit
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	s.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	s.Cleanup(stop)
+	ctx, _ = chromedp.NewContext(ctx)
+	s.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			s.Error(err)
+		}
+	})
 	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx is done
 		s.Fatal(err)
 	}
@@ -70,10 +75,13 @@ func (s *site) profile() string {
 	return dir
 }
 
-// must makes the browser perform the actions, and fails the test if they fail or take longer than a minute.
+// hang is the maximum wait for the browser. It only ends a test that hangs.
+const hang = 5 * time.Minute
+
+// must makes the browser perform the actions, and fails the test if they fail or hang.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
-	ctx, stop := context.WithTimeout(b.browser, time.Minute)
+	ctx, stop := context.WithTimeout(b.browser, hang)
 	defer stop()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.Fatalf("%s: %v", what, err)
@@ -103,10 +111,10 @@ func (b *tab) expect(want, script string) {
 	}
 }
 
-// await waits until the script returns true, for up to a minute.
+// await waits until the script returns true.
 func (b *tab) await(script string) {
 	b.Helper()
-	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(time.Minute)))
+	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(hang)))
 }
 
 // press types a key into the focused element.
@@ -125,7 +133,7 @@ func said(element, text string) chromedp.Action {
 }
 
 // ready waits until the view's script has run.
-var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(time.Minute))
+var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(hang))
 
 // TestBrowserLive checks that new mail appears on an open page without disturbing the scroll position, a selection or
 // typing.
@@ -194,7 +202,8 @@ func TestBrowserMarks(t *testing.T) {
 // Only new items may be highlighted, and nothing that the user has selected or opened may be disturbed.
 func TestBrowserTimes(t *testing.T) {
 	var ahead atomic.Int64
-	s := open(t, page.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	began := time.Now()
+	s := open(t, page.Config{Now: func() time.Time { return began.Add(time.Duration(ahead.Load())) }})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "b"})
 	b := s.tab()
 	b.must("let a minute last 0.6 s", chromedp.ActionFunc(func(ctx context.Context) error {
@@ -202,7 +211,7 @@ func TestBrowserTimes(t *testing.T) {
 		return err
 	}))
 	b.enter()
-	ahead.Store(int64(5 * time.Minute))
+	ahead.Store(int64(5*time.Minute + time.Second))
 	b.await(`document.querySelector("main li time").textContent === "5m"`)
 	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
 	b.must("see mail arrive", said("a", "Second"))
@@ -210,7 +219,7 @@ func TestBrowserTimes(t *testing.T) {
 
 	b.visit("/thread/" + first.ID)
 	b.must("open something", chromedp.Click(`article .more summary`))
-	ahead.Store(int64(7 * time.Minute))
+	ahead.Store(int64(7*time.Minute + time.Second))
 	b.await(`document.querySelector("article time").textContent === "7m"`)
 	b.expect("true ", `document.querySelector("article .more").open + " " + document.getElementById("stale").textContent`)
 }

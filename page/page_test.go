@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	"mailtree/maildir/index"
@@ -24,6 +25,7 @@ func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {
 		panic(err)
 	}
+	waits.Parallel()
 	os.Exit(m.Run())
 }
 
