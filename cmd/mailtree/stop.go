@@ -52,7 +52,7 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		switch {
 		case err == nil:
 			return stopping, p.awaitEnd(ctx, stopping.Process)
-		case !errors.Is(err, errNoServer):
+		case !errors.Is(err, errNoServer) && !errors.Is(err, context.DeadlineExceeded):
 			return stopping, err
 		case !held && stopping.Process == 0:
 			return stopping, &exitError{exitNothing, fmt.Errorf("no server is running for the store %s", p.cfg.Store)}
@@ -63,7 +63,8 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d is using the store but is not responding", stopping.Process)
+			return stopping, fmt.Errorf("process %d is using the store but is not responding. Messages that were sent are on "+
+				"disk, so you can end it: kill -9 %[1]d", stopping.Process)
 		}
 	}
 }
