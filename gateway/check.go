@@ -56,7 +56,7 @@ func (c *Config) Check(ctx context.Context, store *maildir.Store, root, email st
 		k.bad("%s is the address of an agent in another project, not an email address. The domain of an email address contains a dot or "+
 			"is listed in GATEWAY_ALLOW", a)
 	case a.OnThisMachine():
-		k.bad("%s is not an address at another domain: its domain is this machine or an IP address", a)
+		k.bad("%s is not an address at another domain: its domain refers to this machine or is an IP address", a)
 	default:
 		k.outside(ctx, a)
 	}
@@ -97,7 +97,7 @@ func (c *checker) inside(ctx context.Context, a format.Address) {
 		c.ok("the mailbox does not trust any senders at other domains: their mail is stored, but does not wake agents or run " +
 			"hooks")
 	default:
-		c.ok("the mailbox trusts mail from %s that passes DMARC", strings.Join(trusted, ", "))
+		c.ok("the mailbox trusts mail from %s if it passes DMARC", strings.Join(trusted, ", "))
 	}
 	c.signs(c.store.Domains()[0])
 }

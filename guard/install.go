@@ -235,7 +235,7 @@ func (f *hooksFolder) read(name string) ([]byte, fs.FileInfo, error) {
 		}
 		return data, fi, nil
 	case !fi.Mode().IsRegular():
-		return nil, nil, conflict("%s is not a file: move it elsewhere and try again.", safe(filepath.Join(f.dir, name)))
+		return nil, nil, conflict("%s is not a regular file: move it elsewhere and try again.", safe(filepath.Join(f.dir, name)))
 	case fi.Size() > maxHook:
 		return nil, fi, nil
 	}
@@ -347,7 +347,7 @@ func (f *hooksFolder) write(p *plan) (string, error) {
 	}
 	switch {
 	case p.same && len(p.stale) > 0:
-		return full + " is already installed: removed the outdated " + strings.Join(p.stale, ", "), nil
+		return full + " is already installed; removed outdated copies: " + strings.Join(p.stale, ", "), nil
 	case p.same && p.file != p.name:
 		return full + " is already installed, and the pre-commit framework's hook runs it: nothing changed", nil
 	case p.same:

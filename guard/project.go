@@ -141,7 +141,7 @@ func noProject(err error) error {
 	}
 	own := *e
 	own.What = refusal.NotFound("The code base {name} has no mail project in the store {=other}. {projects below} Create one " +
-		"there: `mailtree new project`")
+		"in the code base: `mailtree new project`")
 	return &own
 }
 

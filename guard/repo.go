@@ -66,7 +66,7 @@ func openRepository(ctx context.Context, path string, env []string) (*repository
 		return nil, err
 	case err != nil:
 		e := notGuardable(refusal.Invalid("{name} {arg} is not a usable Git working tree ({why}): specify the path "+
-			"of another one."), path)
+			"of another working tree."), path)
 		e.Why = err.Error()
 		return nil, e
 	case bare == "true\nfalse":

@@ -78,7 +78,7 @@ func (s *status) hook(name string) {
 	case err != nil:
 		s.bad("%s %v", label, err)
 	case changed:
-		s.bad("%s installed by the guard, but modified since: it may no longer work", label)
+		s.bad("%s installed by the guard, but it has been modified since then and may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s installed by the guard, but not executable, so Git does not run it. Make it "+
 			"executable with chmod +x", label)
@@ -95,10 +95,10 @@ func (s *status) hook(name string) {
 		s.add("%s guarded", label)
 		s.guards(h)
 	case before != nil || moved != nil:
-		s.bad("%s LOST: something has replaced the guard since it was installed (husky does so at `npm install`, lefthook at "+
-			"`lefthook install`). Install the guard again", label)
+		s.bad("%s LOST: the guard's hook was replaced or removed after it was installed (husky does so at `npm install`, "+
+			"lefthook at `lefthook install`). Install the guard again", label)
 	case fi != nil:
-		s.missing(name, "%s not guarded; another program's hook is there, and is kept if you install the guard", label)
+		s.missing(name, "%s not guarded; another program's hook is installed, and is kept if you install the guard", label)
 	default:
 		s.missing(name, "%s not guarded", label)
 	}

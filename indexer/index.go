@@ -73,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Index, error) {
 	db, fresh, err := open(ctx, cfg.Path, cfg.Existing)
 	if errors.Is(err, errStale) && !cfg.Existing {
 		if errors.Is(err, errVersion) {
-			cfg.Log.Info("the index was created by another version and will be rebuilt", "path", cfg.Path)
+			cfg.Log.Info("the index was created by another version of mailtree and will be rebuilt", "path", cfg.Path)
 		} else {
 			cfg.Log.Warn("the index will be rebuilt", "path", cfg.Path, "reason", err)
 		}

@@ -280,7 +280,7 @@ func TestDamaged(t *testing.T) {
 		"truncated": {func(p string) error { return os.Truncate(p, 5000) }, "level=WARN msg=\"the index will be rebuilt\""},
 		"empty":     {func(p string) error { return os.Truncate(p, 0) }, ""},
 		"gone":      {os.Remove, ""},
-		"version":   {otherVersion, "level=INFO msg=\"the index was created by another version and will be rebuilt\""},
+		"version":   {otherVersion, "level=INFO msg=\"the index was created by another version of mailtree and will be rebuilt\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

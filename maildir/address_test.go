@@ -30,7 +30,7 @@ text
 		t.Error(got)
 	}
 
-	const elsewhere = `"ann@example.org" in project /abs/path/shop: a name with a domain is an address at another site`
+	const elsewhere = `"ann@example.org" in project /abs/path/shop: an email address at another domain is not an agent`
 	for verb, do := range map[string]func() error{
 		"send from": func() error {
 			_, err := p.Box("ann@example.org", format.Origin{}).Send(t.Context(), maildir.Draft{To: []string{"Bob"}, Body: "b"})

@@ -218,7 +218,7 @@ func (b *Box) planTelling(g *writer.Group, tx *writer.Tx, row *index.MessageRow)
 	told = slices.DeleteFunc(told, func(name string) bool { return name == b.agent || !core.IsAgent(name) })
 	return told, b.planNotice(g, tx, row, told, &format.Message{
 		Subject: "Changed: " + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has changed the message %s, which you wrote or have read:\n\n    %s\n\nRead it "+
+		Body: fmt.Sprintf("%s has changed message %s, which you wrote or have read:\n\n    %s\n\nRead it "+
 			"again: the new text replaces the old one.\n",
 			b.agent, row.ID, format.Printable(row.Subject)),
 	})

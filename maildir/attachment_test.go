@@ -38,10 +38,10 @@ func TestPlantedAttachment(t *testing.T) {
 		plant func(file string) error
 		why   string
 	}{
-		"other bytes":  {write("bytes rehto"), "does not match its name"},
-		"more bytes":   {write("other bytes\n"), "does not match its name"},
-		"fewer bytes":  {write("fewer"), "does not match its name"},
-		"no bytes":     {write(""), "does not match its name"},
+		"other bytes":  {write("bytes rehto"), "does not match the hash in its name"},
+		"more bytes":   {write("other bytes\n"), "does not match the hash in its name"},
+		"fewer bytes":  {write("fewer"), "does not match the hash in its name"},
+		"no bytes":     {write(""), "does not match the hash in its name"},
 		"a named pipe": {func(file string) error { return unix.Mkfifo(file, 0o600) }, "a named pipe"},
 		"a folder":     {func(file string) error { return os.Mkdir(file, 0o700) }, "a folder"},
 		"a link": {func(file string) error {
@@ -153,7 +153,7 @@ func TestForwardedAttachment(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("else"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "does not match its name") {
+		if _, err := p.Box("Bob", format.Origin{}).Send(t.Context(), forward); !errors.Is(err, maildir.ErrConflict) || !strings.Contains(err.Error(), "does not match the hash in its name") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if err := os.WriteFile(filepath.Join(tree, at), []byte("mine"), 0o600); err != nil {

@@ -77,7 +77,7 @@ func (b *Box) Decide(ctx context.Context, d Decision) (*Decided, error) {
 	}
 	if m.Acked || replied[m.Cursor].ByAgent {
 		return nil, &Error{
-			What:  refusal.Conflict("You have already answered message {name}: to say something else, write a reply."),
+			What:  refusal.Conflict("You have already answered or acknowledged message {name}: to say something else, write a reply."),
 			Field: refusal.Message,
 			Name:  m.ID,
 		}

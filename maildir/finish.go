@@ -26,8 +26,8 @@ func (b *Box) Finish(ctx context.Context, ids []string) (unread []string, err er
 		}
 		if asking[cmp.Or(d.ThreadID, d.ID)] {
 			return nil, &Error{
-				What: refusal.Conflict("The thread {name} asks you for an answer, so nothing was changed. Reply, or " +
-					"hide the thread until later."),
+				What: refusal.Conflict("The thread {name} needs an answer or acknowledgement, so nothing was changed. Reply, " +
+					"acknowledge the message, or hide the thread until later."),
 				Name: d.Subject,
 			}
 		}

@@ -147,7 +147,7 @@ func (s *Store) Fire(ctx context.Context, f hook.Firing, l *hook.Log) (run *hook
 	var bad *tree.FormatError
 	switch {
 	case tree.FaultOf(err) == tree.FaultGone, errors.As(err, &bad):
-		return nil, "the message was deleted", nil
+		return nil, "the message was deleted or is no longer valid", nil
 	case err != nil:
 		return nil, "", refusal.Disk(err)
 	}

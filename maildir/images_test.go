@@ -95,13 +95,13 @@ func TestBodyImages(t *testing.T) {
 			"![f](attachments/xx/….webp) [my flow.webp image/webp]" +
 				` The image "docs/my%20flow.png" is N bytes long, over the limit of 9 for images in the body, so it was stored as a file.`},
 		{"![f](logo.svg)", attachment.Images{}, "![f](attachments/xx/….txt) [logo.svg text/plain]" +
-			` The attachment "logo.svg" is stored as a different type than its name suggests: an SVG image can contain scripts, so it is stored as text.`},
+			` The attachment "logo.svg" is stored with a different type than its name suggests: an SVG image can contain scripts, so it is stored as text.`},
 		{"![f](half.png)", attachment.Images{}, "![f](attachments/xx/….bin) [half.png application/octet-stream]" +
-			` The attachment "half.png" is stored as a different type than its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as binary data.`},
+			` The attachment "half.png" is stored with a different type than its name suggests: this is not a valid PNG image (it is incomplete), so it is stored as binary data.`},
 		{"![f](none.png) `![f](large.png)`", attachment.Images{}, "![f](none.png) `![f](large.png)`" +
-			` The attachment "none.png" was not found, or the server is not allowed to read it. Attachments are ` +
-			`read from the project's code base (the top of a Git working tree), the mail tree, and the folders configured for attachments, but not from hidden folders or through ` +
-			`links. The reference to the image in the body was left unchanged.`},
+			` The attachment "none.png" was not found, or the server is not allowed to read it. The server reads attachments ` +
+			`from the project's code base (if it is the top of a Git working tree), the mail tree, and the folders configured for attachments. ` +
+			`It does not read hidden files or folders, and it does not follow links. The reference to the image in the body was left unchanged.`},
 		{"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)", attachment.Images{},
 			"![f](data:image/png;base64,?) ![](https://example.org/large.png) ![](//x) ![](#y)" +
 				` The data URI "data:image/png;base64,…" cannot be decoded. The reference to the image in the body was left unchanged.`},
@@ -232,10 +232,10 @@ func TestPhoto(t *testing.T) {
 		want   string
 	}{
 		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "it would be N bytes instead of N."},
-		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "it would be N bytes instead of N."},
-		"different image":       {images: all, coded: wide, want: kept + "cwebp returned a different image."},
-		"not an image":          {images: all, coded: "x", want: kept + "cwebp returned a different image."},
+		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "the WebP image would be N bytes instead of N, which is not small enough."},
+		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "the WebP image would be N bytes instead of N, which is not small enough."},
+		"different image":       {images: all, coded: wide, want: kept + "cwebp did not return a WebP image of the same size."},
+		"not an image":          {images: all, coded: "x", want: kept + "cwebp did not return a WebP image of the same size."},
 		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},
 		"conversion turned off": {images: attachment.Images{Convert: attachment.ConvertNone, Embed: attachment.ImagesFile}, want: "[x.jpg image/jpeg]"},
 	} {
@@ -253,7 +253,7 @@ func TestPhoto(t *testing.T) {
 			Body:    "![](x.jpg)",
 			Images:  &tt.images,
 		})
-		got := regexp.MustCompile(`\d+ bytes|of \d+\.`).ReplaceAllStringFunc(shown(sent), func(s string) string {
+		got := regexp.MustCompile(`\d+ bytes|of \d+[.,]`).ReplaceAllStringFunc(shown(sent), func(s string) string {
 			return regexp.MustCompile(`\d+`).ReplaceAllString(s, "N")
 		})
 		if !strings.HasSuffix(strings.ReplaceAll(got, " of the body", ""), tt.want) {

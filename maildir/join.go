@@ -34,8 +34,8 @@ func (s *Store) Join(ctx context.Context, url, path string) (*Project, error) {
 	dir := filepath.Dir(storedir.Repo(s.core.Root, slug))
 	if _, err := os.Lstat(filepath.Join(dir, storedir.RepoDir)); err == nil {
 		return nil, &Error{
-			What: refusal.Conflict("{=other} already has mail, in project {name}. You can join mail from other " +
-				"machines only at a path that has no mail yet: use a different path."),
+			What: refusal.Conflict("{=other} already has mail, in project {name}. To join mail from other " +
+				"machines, use a path that has no mail yet."),
 			Name:  slug,
 			Other: human,
 		}

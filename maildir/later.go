@@ -35,7 +35,7 @@ const laterMost = 50
 func (b *Box) Later(ctx context.Context, thread string, long time.Duration) (*Deferred, error) {
 	if long <= 0 || long > MaxLater {
 		return nil, &Error{
-			What: refusal.Invalid("A thread cannot be hidden for {=other}: choose at most {why}."),
+			What: refusal.Invalid("A thread cannot be hidden for {=other}: choose a positive time of at most {why}."),
 			Why:  format.TimeLeft(MaxLater), Other: long.String(),
 		}
 	}

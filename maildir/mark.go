@@ -43,7 +43,7 @@ func (b *Box) unread(ctx context.Context, id string) error {
 			if err := g.Present(format.AckMark(d.CopyPath)); err != nil {
 				return err
 			}
-			return &Error{What: refusal.Conflict("Message {name} {arg} is acknowledged, so it cannot be " +
+			return &Error{What: refusal.Conflict("Message {name} {arg} has been acknowledged, so it cannot be " +
 				"marked as unread."), Field: refusal.Message, Name: id}
 		}
 		if d.Read {

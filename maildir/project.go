@@ -342,8 +342,8 @@ func (s *Store) refuseMore() error {
 	if err == nil && len(slugs) >= s.core.MaxProjects {
 		err = &Error{
 			What: refusal.TooLarge("The store has {count} projects, and the limit is {limit} ({limit of " +
-				"projects}). Use an existing project {arg}, move a folder that you no longer need out of the " +
-				"store's {=other}, or start the server with a higher limit."),
+				"projects}). Use an existing project {arg}, move the folder of a project that you no " +
+				"longer need out of the store's {=other} folder, or start the server with a higher limit."),
 			Field:  refusal.Project,
 			Other:  storedir.ProjectsDir,
 			Counts: []int{len(slugs)},

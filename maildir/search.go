@@ -144,7 +144,7 @@ func (p *Project) searchNote(ctx context.Context, read *typedQuery, cut, none bo
 		}, nil
 	case read.Wild != "":
 		return about(read.Wild, refusal.Note("The search treated {name} {arg} as plain words: only a * at the end of "+
-			"a word matches more letters, as in dep*.")), nil
+			"a word is a wildcard, as in dep*.")), nil
 	case none && read.Lower != "":
 		return about(read.Lower, refusal.Note("Nothing was found. The search treated {name} {arg} as a word: write "+
 			"the operators AND, OR and NOT in capitals.")), nil

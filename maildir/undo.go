@@ -286,7 +286,7 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 		return nil, fmt.Errorf("cannot look up the actions of %s: %w", b.agent, err)
 	case len(all) == 0 && undone:
 		return nil, &Error{
-			What: refusal.NotFound("{=other} has no recent undo here that can be redone. After a newer action, an " +
+			What: refusal.NotFound("{=other} has no recently undone action here that can be redone. After a newer action, an " +
 				"earlier undo can no longer be redone."),
 			Field: refusal.Message,
 			Name:  u.ID,
@@ -302,8 +302,8 @@ func (b *Box) lastStep(ctx context.Context, u Undoing, undone bool) ([]Undone, e
 	case len(all) == 0:
 		return nil, &Error{
 			What: refusal.NotFound("{=other} has no recent action here that can be undone. You can undo " +
-				"sending, changing, acknowledging, archiving, deleting, claiming and releasing. To undo marking a " +
-				"message as read, specify the message."),
+				"sending, changing, acknowledging, archiving, hiding, deleting, claiming, releasing, and changes to holds. " +
+				"To undo marking a message as read or unread, specify the message."),
 			Field: refusal.Message,
 			Other: b.agent,
 		}
@@ -438,7 +438,7 @@ func (b *Box) planWithdrawal(g *writer.Group, tx *writer.Tx, undone *Undone) err
 	undone.Readers, undone.Outside = gone.Readers, gone.Outside
 	return b.planNotice(g, tx, gone.row, undone.Readers, &format.Message{
 		Subject: "Withdrawn: " + format.Cut(gone.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe "+
+		Body: fmt.Sprintf("%s withdrew message %s after you had read it:\n\n    %s\n\nThe "+
 			"message no longer exists. Do not rely on its content.\n", b.agent, gone.ID, format.Printable(gone.Subject)),
 	})
 }
@@ -499,7 +499,7 @@ func (b *Box) planResending(g *writer.Group, tx *writer.Tx, redone *Undone) erro
 	}
 	return b.planNotice(g, tx, row, redone.Readers, &format.Message{
 		Subject: "Sent again: " + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has sent the message %s again, which had been withdrawn after you read it:\n\n    "+
+		Body: fmt.Sprintf("%s withdrew message %s after you had read it, and has now sent it again:\n\n    "+
 			"%s\n\nThe message is valid again.\n", b.agent, row.ID, format.Printable(row.Subject)),
 	})
 }

@@ -116,7 +116,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 func (s *Server) register(w http.ResponseWriter, _ *http.Request) {
 	text := "this server does not support OAuth: " + howToToken
 	if !s.cfg.RequireToken && !s.cfg.UserOnly {
-		text += "; this address does not require a token"
+		text += "; at this address, the token is optional"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)

@@ -27,7 +27,7 @@ func (s *Server) sync(ctx context.Context, p *maildir.Project, ask *SyncAsk) (ma
 			return state, nil
 		}
 	default:
-		return maildir.SyncState{}, tool.Invalid("sync can be on, off, now or status")
+		return maildir.SyncState{}, tool.Invalid("sync must be on, off, now or status")
 	}
 	return p.Sync.State(), nil
 }

@@ -92,7 +92,7 @@ func address(next http.Handler) http.Handler {
 		if agent := r.PathValue("agent"); agent != "" {
 			if !format.ValidName(agent) {
 				writeError(w, http.StatusNotFound, nil, protocol.CodeRequest,
-					"the name in the address is not a valid agent name: use at most 64 letters, digits, '.', '_' "+
+					"the name in the URL is not a valid agent name: use at most 64 letters, digits, '.', '_' "+
 						"and '-', beginning with a letter or digit")
 				return
 			}

@@ -63,6 +63,6 @@ func (u tcpUser) refusal() string {
 	if u.err != nil {
 		who = "it cannot tell which user you are"
 	}
-	return fmt.Sprintf("this server is for user %d, but %s. Send the header Authorization: Bearer TOKEN; user %[1]d gets the token "+
-		"from `mailtree token`. Or start the server with AUTH=open, which opens all mail to every user of this machine", os.Geteuid(), who)
+	return fmt.Sprintf("this server is for user %d, but %s. Send the header Authorization: Bearer TOKEN; user %[1]d can print the "+
+		"token with `mailtree token`. Or start the server with AUTH=open, which opens all mail to every user of this machine", os.Geteuid(), who)
 }

@@ -105,7 +105,7 @@ func TestHold(t *testing.T) {
 		}
 	}
 	text := b.press(at, at+"/BlueLake/hold", "reason", "wait for me")
-	contains(t, text, "On hold. The agent has been notified.", "<small>held</small>", `aria-label="End the hold on BlueLake">Go</button>`)
+	contains(t, text, "The agent is on hold and has been notified.", "<small>held</small>", `aria-label="End the hold on BlueLake">Go</button>`)
 	shows("held held by robin: wait for me")
 	b.press(at, undoes.FindStringSubmatch(text)[1])
 	shows("can’t wake app/api/users.py 7m Account menu is ready to look at")
@@ -163,8 +163,8 @@ func TestClaims(t *testing.T) {
 		return all
 	}
 	want := []string{
-		"b/x.go Ann edited a file claimed by Bob 3m ago", "Bob claims b/** 1d 21h left", "c.go Bob claims it 1d 21h left",
-		"a.go Ann claims it 1d 21h left", "b/** Bob claims it 1d 21h left", "e.go Ann edited it 3m ago",
+		"b/x.go Ann edited a file claimed by Bob 3m ago", "Bob has claimed b/** 1d 21h left", "c.go Bob has claimed it 1d 21h left",
+		"a.go Ann has claimed it 1d 21h left", "b/** Bob has claimed it 1d 21h left", "e.go Ann edited it 3m ago",
 		"old.go Bob ’s, expired 1h ago", "z.go Ann ’s, released 2h ago",
 	}
 	if diff := cmp.Diff(want, rows()); diff != "" {
@@ -185,7 +185,7 @@ func TestClaims(t *testing.T) {
 	b.press(s.base+"/claims", s.base+"/claims/release", "agent", "Bob", "path", "b/**")
 	contains(t, b.see(s.base+"/claims"), "Bob</bdi>’s, released by <bdi class=\"name\">pat</bdi>")
 	c.pass(23 * time.Hour) // the server no longer remembers Ann's edits
-	want = []string{"a.go Ann claims it 22h 57m left", "c.go Bob claims it 22h 57m left", "b/** Bob ’s, released by pat 23h ago"}
+	want = []string{"a.go Ann has claimed it 22h 57m left", "c.go Bob has claimed it 22h 57m left", "b/** Bob ’s, released by pat 23h ago"}
 	if diff := cmp.Diff(want, rows()); diff != "" {
 		t.Errorf("a day later (-want +got)\n%s", diff)
 	}

@@ -208,7 +208,7 @@ var didWords = map[string]string{
 	"undone":       "Undone.",
 	"released":     "Released.",
 	"freed":        "Released. The holder has been notified.",
-	"held":         "On hold. The agent has been notified.",
+	"held":         "The agent is on hold and has been notified.",
 	"let go":       "The hold has ended. The agent has been notified.",
 }
 

@@ -139,7 +139,7 @@ var verbs = map[string]string{
 	"pop":               "read it",
 	"acknowledge":       "acknowledged it",
 	"archive":           "archived it",
-	"later":             "hid it until later",
+	"later":             "hid it for a while",
 	"unread":            "marked it unread",
 	history.VerbRelease: "released the claim and sent this notice",
 	history.VerbHold:    "held the agent and sent this notice",

@@ -142,7 +142,7 @@ func TestActivityWindow(t *testing.T) {
 	if len(pages) != 2 || strings.Contains(pages[0], "Nothing has happened") {
 		t.Fatalf("%d pages\n%s", len(pages), pages[0])
 	}
-	contains(t, pages[0], "Nothing since ", "Older")
+	contains(t, pages[0], "No activity since ", "Older")
 	contains(t, pages[1], "joined")
 }
 

@@ -76,8 +76,8 @@ func (h *Page) enter(w http.ResponseWriter, r *http.Request) {
 	h.mu.Unlock()
 	if !ok || h.cfg.Now().After(l.ends) {
 		v := &view{Now: h.cfg.Now(), page: h, w: w, r: r}
-		v.fail(http.StatusForbidden, "This link was already used or is older than ten minutes. For a new link, run "+
-			"`mailtree open`.")
+		v.fail(http.StatusForbidden, "This link is no longer valid. A link works once, for ten minutes, and only until the server restarts. "+
+			"For a new link, run `mailtree open`.")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

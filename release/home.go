@@ -84,11 +84,11 @@ func Read(file string) (Home, error) {
 	}
 	u, err := url.Parse(h.Repository)
 	if err != nil || u.Scheme != "https" {
-		return none, fmt.Errorf("%s: repository is %q, but must be an https address", file, h.Repository)
+		return none, fmt.Errorf("%s: repository is %q, but it must be an https address", file, h.Repository)
 	}
 	h.Module = u.Host + u.Path
 	if err := module.CheckPath(h.Module); err != nil {
-		return none, fmt.Errorf("%s: repository is %q, which does not make a module path: %w", file, h.Repository, err)
+		return none, fmt.Errorf("%s: repository is %q, which does not yield a valid module path: %w", file, h.Repository, err)
 	}
 	return h, nil
 }

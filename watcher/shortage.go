@@ -26,7 +26,7 @@ func exhausted(err error) bool {
 // instanceReason returns a sentence that explains why there is no inotify instance.
 func instanceReason(err error) string {
 	if errors.Is(err, syscall.EMFILE) {
-		return fmt.Sprintf("%v: this user has too many inotify instances (or this process too many open files); "+
+		return fmt.Sprintf("%v: this user has too many inotify instances (or this process has too many open files); "+
 			"to raise the limit, run: sysctl -w fs.inotify.max_user_instances=1024", err)
 	}
 	return fmt.Sprintf("no inotify instance: %v", err)

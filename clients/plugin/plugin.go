@@ -43,7 +43,7 @@ const (
 )
 
 // ErrOther means that a file does not belong to mailtree.
-var ErrOther = errors.New("the file belongs to another project")
+var ErrOther = errors.New("the file does not belong to mailtree")
 
 // home contains the version and the address of a release, which the plugins include.
 type home struct {

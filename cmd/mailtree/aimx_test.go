@@ -416,7 +416,7 @@ func TestHookKilled(t *testing.T) {
 	}
 	o.until("all hooks have ended", func() bool { return len(o.hookEnds()) == before+1 })
 	for id, end := range o.hookEnds() {
-		if (end == "its server stopped before the hook finished") != logged[id] {
+		if (end == "the server that started the hook stopped before the hook finished") != logged[id] {
 			t.Errorf("%s, begun before the kill: %t, ended: %q", id, logged[id], end)
 		}
 	}

@@ -219,7 +219,7 @@ func (a *app) listen(ctx context.Context) error {
 	case a.cfg.background:
 		return err
 	default:
-		a.log.Warn("cannot open the socket, so `mailtree stdio` will not work", "error", err)
+		a.log.Warn("cannot open the socket, so `mailtree stdio` and other commands cannot reach this server", "error", err)
 	}
 	if a.cfg.Socket == "" {
 		return nil

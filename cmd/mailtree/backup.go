@@ -76,8 +76,8 @@ func restoreCommand(p *program) *cobra.Command {
 		Long: "Restore the store (MCP_MAIL_STORE) from a backup. With --replace, the restored store replaces the original: it keeps\n" +
 			"the keys and continues to share its projects. If a store already exists, the command moves it aside. With --copy,\n" +
 			"the original stays in use, and the restored store is a second one: it gets new keys, and its projects are not\n" +
-			"shared. So that nothing is sent or run twice, the command records that the outcome of queued emails and of\n" +
-			"unfinished hook runs is unknown, and moves unsent files from outboxes to drafts.",
+			"shared. To avoid sending or running anything twice, the command marks the outcome of queued emails and unfinished\n" +
+			"hook runs as unknown, and moves unsent files from outboxes to drafts.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			if replace == other {
@@ -194,15 +194,15 @@ func (p *program) tellRestored(r *backup.Restored) {
 	lines := []string{fmt.Sprintf("restored %s to %s (backup from %s)",
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
-		lines = append(lines, fmt.Sprintf("did not send %s, because the original store may have sent them already. Their "+
-			"senders get a report. To send one, run `mailtree gateway queue --retry ID` with the ID in the report", count(r.Emails, "email")))
+		lines = append(lines, fmt.Sprintf("did not send %s from the queue, because the original store may have done so. The "+
+			"senders get a report with the ID of each email. To send one: `mailtree gateway queue --retry ID`", count(r.Emails, "email")))
 	}
 	if r.Runs > 0 {
-		lines = append(lines, fmt.Sprintf("did not repeat %s, because it is unknown how the original runs ended", count(r.Runs, "hook run")))
+		lines = append(lines, fmt.Sprintf("did not repeat %s, because the outcome in the original store is unknown", count(r.Runs, "hook run")))
 	}
 	if r.Drafts > 0 {
-		lines = append(lines, fmt.Sprintf("moved %s from outboxes to drafts, because the original store may have sent them. To "+
-			"send a file, move it back", count(r.Drafts, "file")))
+		lines = append(lines, fmt.Sprintf("moved %s from outboxes to drafts, to avoid sending a message twice. To send a file, "+
+			"move it back", count(r.Drafts, "file")))
 	}
 	if r.Unshared > 0 {
 		lines = append(lines, fmt.Sprintf("stopped sharing %s with other machines. To share again: `mailtree sync on`",

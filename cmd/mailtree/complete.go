@@ -125,8 +125,8 @@ func loadsAlone(root *cobra.Command) {
 		if err != nil {
 			panic(err) // cannot happen: cobra always adds the command
 		}
-		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in this shell, run these lines; for new "+
-			"shells, add them to %s:\n\n%s",
+		c.Long = fmt.Sprintf("Print the completion script for %s. To load it in the current shell, run these lines. To load it "+
+			"in new shells, add them to %s:\n\n%s",
 			load.shell, load.file, load.lines)
 		if load.shell == "bash" {
 			c.RunE = func(c *cobra.Command, _ []string) error {

@@ -239,8 +239,8 @@ func loadConfig(flags *pflag.FlagSet, env []string, dotenv string, home func() (
 	if dotenv != "" {
 		m, err := godotenv.Read(dotenv)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, errors.New("cannot read the .env in this folder: every line must be NAME=value, blank, or a # " +
-				"comment. Fix the file, or start in another folder")
+			return nil, errors.New("cannot read the .env in this folder. The file must be readable, and every line must be " +
+				"NAME=value, blank, or a # comment. Fix the file, or start in another folder")
 		}
 		file = m
 	}

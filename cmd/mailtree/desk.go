@@ -37,7 +37,7 @@ var exitStatuses = []struct {
 	{exitFailed, "The command was refused, or something failed. For `status`, `doctor` and `sync status`: something needs your " +
 		"attention, or (for `status`) no server is running. For a check (`guard check`, `guard status`, `gateway setup`, " +
 		"`gateway check`, `setup --check`, `index verify`, `fmt --check`): the check found a problem."},
-	{exitUsage, "The command line or a setting is wrong. `guard check` also returns 2 if it could not check."},
+	{exitUsage, "The command line or a setting is wrong. `guard check` also exits with status 2 if it cannot complete the check."},
 	{exitNothing, "The agent, message, project, store or other object that you named does not exist, a search found nothing, or " +
 		"there is nothing to show, release, undo or stop."},
 }

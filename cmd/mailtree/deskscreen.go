@@ -31,7 +31,7 @@ func deskCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "desk",
 		Short: "Show what is waiting for you, in a full-screen view",
-		Long: "Show what is waiting for you in a project, or with --all in all projects, in a full-screen view. The list updates\n" +
+		Long: "Show a full-screen view of what is waiting for you in a project or, with --all, in all projects. The list updates\n" +
 			"live, and the thread that you open is shown next to it. Each key works like the corresponding command; ? lists the\n" +
 			"keys. An answer with y or n is sent after five seconds, or as soon as you give another answer or quit.",
 		Args: cobra.NoArgs,
@@ -43,7 +43,7 @@ func deskCommand(p *program) *cobra.Command {
 		in, _ := p.std.in.(*os.File)
 		out, _ := p.std.out.(*os.File)
 		if !cli.IsTerminal(in) || !cli.IsTerminal(out) || slices.Contains([]string{"", "dumb"}, p.variable("TERM")) {
-			return &exitError{exitUsage, errors.New("the desk needs a full-screen terminal. To print the list instead, run `mailtree`")}
+			return &exitError{exitUsage, errors.New("`mailtree desk` needs a terminal that supports full-screen programs. To print the list instead, run `mailtree`")}
 		}
 		if err := p.needPerson("use the desk"); err != nil {
 			return err

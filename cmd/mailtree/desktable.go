@@ -74,7 +74,7 @@ func meCommand(p *program) *cobra.Command {
 func claimsCommand(p *program) *cobra.Command {
 	return asks(p, nobodys, &cobra.Command{
 		Use:   "claims",
-		Short: "List claims with their holders and the time that is left",
+		Short: "List claims with their holders and remaining time",
 	}, func(*pflag.FlagSet) asking {
 		return func(ctx context.Context, d *deskWork, _ []string, answer any) error {
 			uri := "resource://claims/" + d.Slug

@@ -16,8 +16,9 @@ func dismissCommand(p *program) *cobra.Command {
 		Use:   "dismiss",
 		Short: "Hide the diagnostics that `mailtree` currently lists",
 		Long: "Hide the diagnostics below your list: agents stopped by a claim, agents that cannot be woken, and files with errors.\n" +
-			"A diagnostic appears again if the problem happens again. Other users still see it, and `mailtree problems`,\n" +
-			"`mailtree agents` and `mailtree doctor` still list it.",
+			"A diagnostic appears again if the problem happens again. Other users still see it. `mailtree problems` still lists the\n" +
+			"files with errors, `mailtree agents` still lists the agents that cannot be woken, and `mailtree doctor` still lists\n" +
+			"both.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

@@ -222,8 +222,8 @@ func (d *doctor) server(ctx context.Context) {
 	c := cli.NewClient(d.p.cfg.dialServer, tool.Caller{})
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
-		d.note("server: process %s is using the store, but is not responding on %s. It is either a server that is still "+
-			"starting or another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
+		d.note("server: process %s is using the store, but is not responding on %s. It may be a server that is "+
+			"starting or has hung, or another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
@@ -266,7 +266,7 @@ func (d *doctor) permissions() {
 			d.say("permissions: %v", err)
 			good = false
 		} else if fi.Mode().Perm()&^want != 0 {
-			d.say("permissions: %s has mode %04o, so other users can read it. Set the mode to %04o with chmod",
+			d.say("permissions: %s has mode %04o, which grants more access than necessary. Set the mode to %04o with chmod",
 				filepath.Join(d.p.cfg.Store, name), fi.Mode().Perm(), want)
 			good = false
 		}
@@ -325,8 +325,8 @@ func (d *doctor) watches() {
 		return nil
 	})
 	if folders*5 > limit*4 {
-		d.say("inotify: %d folders to watch, but fs.inotify.max_user_watches is %d. Raise the limit with `sudo sysctl "+
-			"fs.inotify.max_user_watches=%d`. To make this permanent, set it in /etc/sysctl.d too", folders, limit, max(524288, folders*4))
+		d.say("inotify: there are %d folders to watch, more than 80%% of fs.inotify.max_user_watches (%d). Raise the limit with `sudo sysctl "+
+			"fs.inotify.max_user_watches=%d`. To make the change permanent, also set the limit in /etc/sysctl.d", folders, limit, max(524288, folders*4))
 		return
 	}
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)
@@ -510,8 +510,8 @@ func (d *doctor) attachments(ctx context.Context, slug string, t *tree.Tree) {
 	}
 	listed := d.listed(len(bad))
 	for _, b := range bad[:listed] {
-		d.say("attachment %s in %s: %s. Messages with this attachment have lost its content, and new messages cannot attach the "+
-			"same content. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
+		d.say("attachment %s in %s: %s. The server cannot provide the attachment's original content, and new messages cannot "+
+			"attach that content. Restore the original file (`git log -- attachments` in %s shows changes), or move this file elsewhere",
 			b[0], slug, b[1], t.Dir())
 	}
 	d.sayMore(len(bad) - listed)

@@ -46,7 +46,7 @@ func (d *doctor) gateway(ctx context.Context, v *view) {
 	d.domain(d.p.cfg.Domains[0])
 	d.smarthost(ctx)
 	if d.bad == before {
-		d.ok("gateway: all mailboxes, keys and sockets exist")
+		d.ok("gateway: no problems found")
 	}
 }
 
@@ -82,7 +82,7 @@ func (d *doctor) domain(domain string) {
 	switch {
 	case len(d.p.cfg.Gateway.Allow) == 0:
 	case errors.Is(err, fs.ErrNotExist):
-		d.say("gateway: mail from %s is not signed, because it has no key. To create the key: `mailtree gateway setup %s`", domain, domain)
+		d.say("gateway: mail from %s is not signed, because the domain has no key. To create the key: `mailtree gateway setup %s`", domain, domain)
 	case err != nil:
 		d.say("gateway: mail from %s is not signed: %v", domain, err)
 	}

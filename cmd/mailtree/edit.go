@@ -19,11 +19,11 @@ func editCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "edit ID",
 		Short: "Change a message for everyone",
-		Long: "Change a message for everyone, in your editor (VISUAL or EDITOR): its subject, its importance, whether it needs an\n" +
-			"acknowledgement, and its text. To change the text or the subject without an editor, use -m and -s. If standard input\n" +
-			"is not a terminal, the command reads the changed message from it, in the format that --print shows. The author and the\n" +
-			"agents that had read the message are notified. Your own message stays verified; another author's message becomes\n" +
-			"unverified. To undo the change, use `mailtree undo`.",
+		Long: "Change a message for everyone. In your editor (VISUAL or EDITOR), you can change the subject, the importance, the text,\n" +
+			"and whether the message needs an acknowledgement. To change the text or the subject without an editor, use -m or -s.\n" +
+			"If standard input is not a terminal, the command reads the changed message from it, in the format that --print shows.\n" +
+			"The author and the agents that had read the message are notified. Your own message stays verified; another author's\n" +
+			"message becomes unverified. To undo the change, use `mailtree undo`.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}

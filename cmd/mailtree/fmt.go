@@ -22,10 +22,11 @@ func fmtCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "fmt [FILE…]",
 		Short: "Format message files",
-		Long: "Format message files in their canonical form: the header's keys in a fixed order, one per line, times in UTC. The\n" +
+		Long: "Rewrite message files in canonical form: the header's keys in a fixed order, one per line, and times in UTC. The\n" +
 			"content of a message stays the same. Sealed files stay as they are, because a change would break their seals. The\n" +
-			"command removes byte order marks and converts CRLF line endings. Without FILE it reads standard input and prints the\n" +
-			"result. The exit status is 1 if a file is not a valid message, or with --check if it is not in canonical form.",
+			"command removes byte order marks and converts CRLF line endings to LF. Without FILE, it reads standard input and\n" +
+			"prints the result. The exit status is 1 if a file is not a valid message or, with --check, if it is not in canonical\n" +
+			"form.",
 		RunE: func(c *cobra.Command, files []string) error {
 			switch {
 			case len(files) > 0:

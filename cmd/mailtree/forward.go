@@ -15,9 +15,9 @@ func forwardCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "forward ID AGENT [TEXT]",
 		Short: "Forward a message to another agent",
-		Long: "Forward a message to another agent. The new message contains your text, then the original, quoted, with its author,\n" +
-			"time and attachments. It starts a new thread, and replies to it come to you. Forwarding does not answer, acknowledge\n" +
-			"or archive the original.",
+		Long: "Forward a message to another agent. The new message contains your text, followed by the quoted original with its\n" +
+			"author, time and attachments. It starts a new thread, and replies to it come to you. Forwarding does not answer,\n" +
+			"acknowledge or archive the original.",
 		Args:              cobra.RangeArgs(2, 3),
 		ValidArgsFunction: p.completeForward,
 	}

@@ -39,7 +39,7 @@ func gatewaySetupCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup DOMAIN",
 		Short: "Create a domain's key and print its DNS records and Postfix settings",
-		Long: "Create the key that signs a domain's mail if there is none yet, and print the DNS records that the domain must\n" +
+		Long: "Create a key to sign a domain's mail if the domain has none yet, and print the DNS records that the domain must\n" +
 			"publish. For each record, check whether it is published; if it is not, show what is published instead. Then print\n" +
 			"the settings and the Postfix commands for incoming and outgoing mail. The command writes only the key, so you can run\n" +
 			"it again to check the records. The exit status is 0 if every record is published, otherwise 1.",
@@ -107,9 +107,8 @@ func (p *program) gatewaySetup(ctx context.Context, domain, host string) error {
 	s.Printf("\n%s\n%s\n", s.Bold("Settings for mailtree serve"), serveLines(domains))
 	s.Printf("%s\n%s", s.Bold("Postfix configuration (run as root)"), postfixLines(domains, account()))
 	if missing > 0 {
-		return &exitError{exitFailed, fmt.Errorf("%d records of %s are not published as shown above. Publish them, then "+
-			"run this command again",
-			missing, domain)}
+		return &exitError{exitFailed, fmt.Errorf("%s of %s must still be published as shown above. Then run this command again",
+			count(missing, "record"), domain)}
 	}
 	return nil
 }

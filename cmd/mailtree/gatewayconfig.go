@@ -31,8 +31,8 @@ func gatewaySettings() []setting {
 			Name: "GATEWAY_MTA_USER",
 			Help: "OS user that this machine's mail server runs as, such as postfix; required with TRUSTED_AUTHSERV",
 		},
-		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results; results under " +
-			"that name are trusted"},
+		{Name: "TRUSTED_AUTHSERV", Help: "name of this machine's mail server in Authentication-Results headers; " +
+			"mailtree trusts results with that name"},
 		{Name: "GATEWAY_ALLOW", Help: "domains that mail may be sent to, separated by commas; * means all"},
 		{Name: "GATEWAY_RATE", Default: "60", Help: "maximum number of emails to other domains per mailbox per hour"},
 		{Name: "GATEWAY_SMARTHOST", Help: "relay for mail to other domains: smtps://USER@HOST:465 or smtp://HOST:587 " +

@@ -30,8 +30,8 @@ func guardCommand(p *program) *cobra.Command {
 		Short: "Keep commits from touching files that another agent has claimed",
 		Long: "Keep commits from touching files that another agent has claimed, with hooks in a code repository. The hooks work\n" +
 			"without a server. Environment: AGENT_NAME is the committer's name; GUARD_MODE is block, warn or off; GUARD_UNKNOWN=warn\n" +
-			"lets unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through once.",
-		Example: "  mailtree guard install                  # in a code base: check commits there\n" +
+			"lets unidentified committers through with a warning; GUARD_BYPASS=1 lets everything through.",
+		Example: "  mailtree guard install                  # check commits in this code base\n" +
 			"  mailtree guard check app/api/users.py   # may I change this file?",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -150,7 +150,7 @@ func (p *program) tellUnguarded(ctx context.Context, d *deskWork) {
 	if here, err := os.Getwd(); err != nil || here != d.HumanKey {
 		command += " " + guard.ShellWord(d.HumanKey)
 	}
-	d.Tell("%s\n", d.Faint("Commits are not checked, because the guard is not installed: "+command))
+	d.Tell("%s\n", d.Faint("Commits are not checked, because the guard is not installed. To install it: "+command))
 }
 
 func (p *program) lines(all []string) {
@@ -167,8 +167,9 @@ func guardCheck(p *program, env []string) *cobra.Command {
 		Use:   "check [PATH…]",
 		Short: "Check whether others have claimed the staged or specified files",
 		Long: "Check whether others have claimed the staged or specified files. The hooks call this command with --hook.\n" +
-			"Exit status 0: no conflicting claims. 1: conflicts with other agents' claims, or you are on hold. 2: the command line is wrong, or\n" +
-			"the check failed; with --hook, a failed check lets the commit through with a notice, unless GUARD_MODE=block is set.",
+			"Exit status 0: the change is allowed. 1: another agent has claimed a file, or you are on hold. 2: the command line is\n" +
+			"wrong, or the check failed; with --hook, a failed check lets the commit through with a notice, unless\n" +
+			"GUARD_MODE=block is set.",
 		RunE: func(c *cobra.Command, args []string) error {
 			debug.SetGCPercent(-1) // no garbage collection, because this run needs only a few megabytes; tuneMemory's limit still applies
 			q := guard.Question{

@@ -103,7 +103,7 @@ func (r *healthReport) Reasons() (out []string) {
 		}
 		if d.WaitingCount > 0 {
 			w := d.Waiting[0]
-			out = append(out, fmt.Sprintf("%s: %s could not be read; the server will retry: %q (%s)",
+			out = append(out, fmt.Sprintf("%s: %s could not be read, starting with %q (%s); the server will retry",
 				d.Project, count(d.WaitingCount, "file"), w.Path, w.Error))
 		}
 	}

@@ -222,7 +222,7 @@ func (p *program) dailyHelp(root *cobra.Command) {
 	s.Printf("%s.\n\n", root.Short)
 	s.Table(rows)
 	s.Printf("\nRefer to a message by its row number in the last list, or by its id.\n" +
-		"`mailtree setup CLIENT` connects a client, `mailtree serve` runs the server.\n" +
-		"`mailtree COMMAND --help` shows details, `mailtree help all` lists all commands, `mailtree help docs` all pages.\n")
+		"`mailtree setup CLIENT` connects a client, and `mailtree serve` runs the server.\n" +
+		"`mailtree COMMAND --help` shows details, `mailtree help all` lists all commands, and `mailtree help docs` lists all pages.\n")
 	fmt.Fprint(p.std.out, cli.Fold(text.String(), cmp.Or(cli.NewScreen(p.std.out, p.variable).Width, text.Len())))
 }

@@ -31,7 +31,7 @@ func inboxCommand(p *program) *cobra.Command {
 	}
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVarP(&o.unread, "unread", "u", false, "only unread messages")
-	c.Flags().BoolVar(&o.ack, "ack", false, "only messages still waiting for an acknowledgement, from you or from your recipients")
+	c.Flags().BoolVar(&o.ack, "ack", false, "only messages still awaiting acknowledgement by you or your recipients")
 	c.Flags().BoolVar(&o.archived, "archived", false, "include archived messages")
 	c.Flags().StringVar(&o.since, "since", "", "only messages after this time, such as 2h (2 hours ago), yesterday or \"2026-01-31 15:04\"")
 	c.Flags().UintVarP(&o.limit, "limit", "n", maildir.DefaultPage, "maximum number of messages")

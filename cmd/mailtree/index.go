@@ -99,7 +99,7 @@ func (v *view) openIndex(ctx context.Context, cfg *config) (err error) {
 		return fmt.Errorf("another program, for example a database browser, has locked the index (%w). "+
 			"Close that program, then try again", err)
 	}
-	hint := "`mailtree index rebuild` rebuilds it, and so does the next `mailtree serve`"
+	hint := "The next `mailtree serve` rebuilds it. To rebuild it now: `mailtree index rebuild`"
 	if v.running {
 		hint = "Restart the server to rebuild it"
 	}

@@ -161,8 +161,8 @@ func mailboxTrustCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trust NAME [SENDER]",
 		Short: "Trust a sender or a domain, or list a mailbox's trusted senders",
-		Long: "Make a mailbox trust a sender from another domain: an address, or @DOMAIN for the whole domain. The mailbox then\n" +
-			"trusts mail from this sender if the mail passes DMARC. Trusted mail wakes the agent and runs the mailbox's hooks.\n" +
+		Long: "Make a mailbox trust a sender from another domain. SENDER is an address, or @DOMAIN for the whole domain. The mailbox\n" +
+			"then trusts mail from this sender if the mail passes DMARC. Trusted mail wakes the agent and runs the mailbox's hooks.\n" +
 			"Without SENDER, the command lists the trusted senders.\n" +
 			"\n" +
 			"  mailtree mailbox trust support ann@example.net\n" +

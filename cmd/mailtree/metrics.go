@@ -38,7 +38,7 @@ func newMetrics() *metrics {
 		durations: newFamily("histogram", "operation_duration_seconds", "How long callers waited for a write operation.",
 			.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30),
 		latency: newFamily("histogram", "delivery_latency_seconds",
-			"Time from the creation of a message until a recipient takes it with check_mail or receive.",
+			"Time from the creation of a message until a recipient retrieves it with check_mail or receive.",
 			.01, .05, .25, 1, 5, 30, 60, 300, 1800, 3600, 6*3600, 24*3600, 7*24*3600),
 		calls: newFamily("counter", "tool_calls_total", "Tool calls, by toolset, tool and outcome: ok or refused."),
 	}

@@ -117,8 +117,8 @@ func newDraftCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "draft [AGENT...]",
 		Short: "Create a draft and print its path",
-		Long: "In your drafts folder, create a draft of a message to agents, and print its path. Write the text below the header, in\n" +
-			"any editor and as often as you like. To send the message, move the file to your outbox, next to the drafts folder.",
+		Long: "Create a draft of a message to agents in your drafts folder, and print its path. You can edit the text below the header\n" +
+			"in any editor, as often as you like. To send the message, move the file to your outbox, next to the drafts folder.",
 		ValidArgsFunction: p.completeAgents,
 	}
 	f := p.addDeskFlags(c)
@@ -174,7 +174,7 @@ func movedLine(from string) string {
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, mcpserver.NewProject{})
 	if err != nil {
-		return fmt.Errorf("the client is set up, but the project of this code base could not be created: %w. Try "+
+		return fmt.Errorf("the client is set up, but a project for this code base could not be created: %w. Try "+
 			"`mailtree new project`", err)
 	}
 	p.tellProject(made)

@@ -20,7 +20,7 @@ func TestAwaitParts(t *testing.T) {
 		hangs.Go(func() { <-end })
 		a.awaitParts([]part{{"requests", &quick}, {"hooks", &hangs}, {"deliveries", &quick}, {"callers", &quick}})
 		close(end)
-		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "the hooks are still running") {
+		if lines := strings.Count(log.String(), "\n"); lines != 1 || !strings.Contains(log.String(), "the hooks have not finished") {
 			t.Errorf("the log has %d lines: %s", lines, log.String())
 		}
 	})

@@ -16,13 +16,13 @@ func projectsCommand(p *program) *cobra.Command {
 		Use:   "projects",
 		Short: "List projects and your unread mail in each",
 		Long: "List the projects of the store and your unread mail in each. With --why, show which project a folder belongs to and\n" +
-			"which rule decides that. With --remove, delete a project with its mail, agents, claims and Git history. The deletion\n" +
+			"which rule determines it. With --remove, delete a project with its mail, agents, claims and Git history. The deletion\n" +
 			"cannot be undone, not even by `mailtree undo`. The command asks before it deletes anything.",
 		Args: cobra.NoArgs,
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	c.Flags().StringVar(&remove, "remove", "", "delete the project with this path or slug permanently")
-	c.Flags().StringVar(&why, "why", "", "show which project this folder belongs to, and why")
+	c.Flags().StringVar(&why, "why", "", "show which project the given folder belongs to, and why")
 	c.Flags().BoolVar(&yes, "yes", false, "with --remove: delete without asking")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if remove != "" {

@@ -26,7 +26,8 @@ func releaseCommand(p *program) *cobra.Command {
 		Use:   "release PATH...",
 		Short: "Release your claims on files",
 		Long: "Release your claims on files. With --of, release one of another agent's claims. The agent gets a message\n" +
-			"with your reason. `mailtree undo` undoes both. Only users can use --of; agents must ask the holder.",
+			"with your reason. `mailtree undo` reverses the release and withdraws the message. Only users can use --of; agents must\n" +
+			"ask the holder.",
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: p.completeClaims,
 		PreRunE:           func(c *cobra.Command, paths []string) error { return o.check(c, paths) },
@@ -34,7 +35,7 @@ func releaseCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.Flags().BoolVar(&o.all, "all", false, "release all of your claims")
 	c.Flags().StringVar(&o.of, "of", "", "release this agent's claim instead of yours")
-	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --of: the reason, for the message to the agent")
+	c.Flags().StringVarP(&o.reason, "reason", "r", "", "with --of: a reason to include in the message to the agent")
 	_ = c.RegisterFlagCompletionFunc("of", p.completeAgent)
 	c.RunE = func(c *cobra.Command, paths []string) error {
 		if o.of != "" {

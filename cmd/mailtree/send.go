@@ -23,7 +23,7 @@ func sendCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "send AGENT... [TEXT]",
 		Short: "Send a message",
-		Long: "Send a message to agents, or with --all to every agent of the project. The last argument is the text if it contains\n" +
+		Long: "Send a message to agents or, with --all, to every agent of the project. The last argument is the text if it contains\n" +
 			"a space or does not resemble an agent's name. Otherwise the text comes from -m, standard input, or your editor\n" +
 			"(VISUAL or EDITOR), where you can also change To and Subject. Without --subject, the first heading or line of the\n" +
 			"text becomes the subject.",

@@ -278,8 +278,8 @@ func (a *app) serverConfig(p *program, waker *waker, w *web, stop func()) mcpser
 var (
 	errIndexGone = errors.New("index/index.sqlite3 was removed or replaced while the server was running: restart the server " +
 		"to rebuild the index from the files")
-	errStoreGone = errors.New("the store was removed or moved while the server was running: start the server again with " +
-		"the store's new path")
+	errStoreGone = errors.New("the store was removed or moved while the server was running. If you moved it, start the server again " +
+		"with its new path")
 )
 
 // guardFiles checks once a second the files through which programs find the server. It stops the server if the folder
@@ -374,7 +374,7 @@ func (a *app) awaitParts(parts []part) {
 			select {
 			case <-ended[i]:
 			default:
-				a.log.Error("the "+p.what+" are still running; the server is no longer waiting for them",
+				a.log.Error("the "+p.what+" have not finished; the server no longer waits for them",
 					"waited", partsGrace)
 			}
 		}

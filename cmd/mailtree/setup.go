@@ -34,8 +34,8 @@ func setupCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "setup [CLIENT]",
 		Short: "Configure a client (Claude Code, Codex, …) to use mailtree",
-		Long: "Configure a client to use mailtree. The command writes an MCP entry and hooks. The entry runs `mailtree stdio`, or with\n" +
-			"--http contains the server's address. The hooks run `mailtree hook CLIENT`, which notifies the client's sessions of\n" +
+		Long: "Configure a client to use mailtree. The command writes an MCP entry and hooks. The entry runs `mailtree stdio` or, with\n" +
+			"--http, contains the server's address. The hooks run `mailtree hook CLIENT`, which notifies the client's sessions of\n" +
 			"mail. Everything else in the client's files stays as it is, and each original file is backed up once. A second run\n" +
 			"changes nothing.\n" +
 			"CLIENT is one of " + strings.Join(clientNames(), ", ") + ".\n" +
@@ -69,14 +69,14 @@ func setupCommand(p *program) *cobra.Command {
 	f.BoolVar(&o.http, "http", false, "connect over HTTP, at HOST and PORT if one of them is set, otherwise at the running "+
 		"server's address; calls fail while no server is running (default: mailtree stdio, which starts one)")
 	f.BoolVar(&o.noHooks, "no-hooks", false, "write only the MCP entry, and leave existing hooks unchanged")
-	f.BoolVar(&o.instructions, "instructions", false, "also add five lines of instructions for agents to the AGENTS.md or CLAUDE.md "+
-		"that the client reads")
+	f.BoolVar(&o.instructions, "instructions", false, "also add five lines of instructions for agents to the file that the client "+
+		"reads, such as AGENTS.md or CLAUDE.md")
 	f.BoolVar(&o.allow, "allow", false, "let the client call mailtree's tools without asking (claude, codex, gemini, qwen)")
 	f.StringVar(&o.toolset, "toolset", "", "if set to aimx: write an additional entry \"email\" for that toolset, without hooks")
 	f.StringVar(&o.plugin, "plugin", "", "write the plugins for all clients that support plugins to the folder `DIR`")
 	f.BoolVar(&o.print, "print", false, "print the entry and the hooks without changing anything")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the changes as a diff without making them")
-	f.BoolVar(&o.remove, "remove", false, "remove what this command wrote in the same place (with --project: in this folder)")
+	f.BoolVar(&o.remove, "remove", false, "remove what this command wrote to the user's own configuration (with --project: to that of this code base)")
 	return c
 }
 
@@ -257,7 +257,7 @@ func done(c *clients.Change) (lines []string) {
 // file.
 func cannotWrite(c *clients.Change, err error) error {
 	if of := (*fs.PathError)(nil); errors.As(err, &of) {
-		return fmt.Errorf("cannot write %s: %w. Make the file and its folder writable for you, then try again", c.File(), of.Err)
+		return fmt.Errorf("cannot write %s: %w. Make sure that you can write to the file and its folder, then try again", c.File(), of.Err)
 	}
 	return err
 }
@@ -390,7 +390,7 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that other users can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
 		if !c.TakesHeaders() {
-			return direct, &exitError{exitUsage, errors.New("with AUTH=token and --http, the client's file would contain the token: omit --http")}
+			return direct, &exitError{exitUsage, errors.New("the server requires its token over HTTP, and the client's file would contain that token: omit --http")}
 		}
 	}
 	if at != "" && at != direct.URL {

@@ -25,7 +25,7 @@ func syncCommand(p *program) *cobra.Command {
 			"  mailtree sync on                  on the first machine\n" +
 			"  mailtree sync join URL            on every other machine, in its copy of the code\n\n" +
 			"Each server then pushes its mail soon after a change, and fetches the mail of the other machines every ten seconds\n" +
-			"(SYNC_INTERVAL). The machines agree on who gets each claim. Drafts stay on their machine.",
+			"(SYNC_INTERVAL). The machines agree on who gets each claim. Drafts are not shared.",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -33,7 +33,7 @@ func syncCommand(p *program) *cobra.Command {
 		{"on", "Start sharing the project's mail; sharing continues after a restart"},
 		{"off", "Stop sharing; local mail is kept"},
 		{"now", "Fetch, merge and push now, and show the result"},
-		{"status", "Show whether the mail is shared and what is not pushed or merged yet"},
+		{"status", "Show whether the mail is shared and which commits are not pushed or merged yet"},
 	} {
 		c.AddCommand(syncStateCommand(p, sub.do, sub.short))
 	}
@@ -64,7 +64,7 @@ func showSync(d *deskWork, s *maildir.SyncState) error {
 		{Cells: []string{"in sync", d.seen(stamp(s.SyncedAt))}},
 		{Cells: []string{"to push", some(s.Ahead, "(commits)")}},
 		{Cells: []string{"to merge", some(s.Behind, "(commits)")}},
-		{Cells: []string{"left out", some(s.Skipped, "(links, executables, invalid names: they stay on their machine)")}},
+		{Cells: []string{"left out", some(s.Skipped, "(links, executables and files with invalid names are not shared)")}},
 		{Cells: []string{"rewritten", d.seen(stamp(s.Rewritten))}},
 		{Cells: []string{"problem", cli.Line(s.Problem)}},
 		{Cells: []string{"since", d.seen(stamp(s.Since))}},

@@ -20,11 +20,11 @@ func undoCommand(p *program) *cobra.Command {
 		Use:   "undo [ID]",
 		Short: "Undo your last action, or the last one on a message",
 		Long: "Undo your last action, or your last one on a message. You can undo actions on messages (sending, changing,\n" +
-			"acknowledging, archiving, deleting), on claims (claiming, releasing) and on holds (holding an agent, ending a hold).\n" +
-			"Marking a message as read or unread is undone only if you specify the message. Only files that the action changed are\n" +
-			"restored. A sent message is removed for everyone; the agents that had read it are notified and listed here. A released\n" +
-			"path is claimed again if no other agent has claimed it. If you run the command again, it undoes the action before that;\n" +
-			"--list lists the actions that can be undone. `mailtree redo` redoes what was undone.",
+			"acknowledging, archiving, hiding, deleting), on claims (claiming, releasing) and on holds (holding an agent, ending a\n" +
+			"hold). Marking a message as read or unread is undone only if you specify the message. The command restores only the\n" +
+			"files that the action changed. It removes a sent message for everyone, notifies the agents that had read it, and lists\n" +
+			"them. A released path is claimed again if no other agent has claimed it. If you run the command again, it undoes the\n" +
+			"action before that; --list lists the actions that can be undone. `mailtree redo` redoes what was undone.",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeMessage,
 	}
@@ -61,7 +61,7 @@ func redoCommand(p *program) *cobra.Command {
 	f := p.addDeskFlags(c)
 	c.RunE = func(c *cobra.Command, ids []string) error {
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
-			if err := p.confirmMessages(ctx, d, "Redo your last action on", d.IDs); err != nil {
+			if err := p.confirmMessages(ctx, d, "Redo the last undone action on", d.IDs); err != nil {
 				return err
 			}
 			return p.askUndoing(ctx, d, "redo", "redone")
@@ -118,7 +118,7 @@ func showOneUndone(d *deskWork, how string, a *maildir.Undone) {
 // tellQueued prints the projects in which the operation will be undone or redone later.
 func (d *deskWork) tellQueued(slugs []string, how string) {
 	if len(slugs) > 0 {
-		d.Tell("queued: %s (will be %s as soon as the server can write to that project)\n", listNames(slugs), how)
+		d.Tell("queued for %s (will be %s there as soon as the server can write to the project)\n", listNames(slugs), how)
 	}
 }
 

@@ -115,7 +115,7 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	u.lists()
 	switch {
 	case store && u.failed:
-		u.report("kept the store %s, because it contains the list of what is left to remove", u.p.cfg.Store)
+		u.report("kept the store %s, because it contains the list of items that still need to be removed", u.p.cfg.Store)
 	case store:
 		u.remove(u.p.cfg.Store, os.RemoveAll)
 	}

@@ -57,7 +57,7 @@ func versionCommand(p *program) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the commit (if it is known) and the platform",
+		Short: "Print the version, the commit (if known) and the platform",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			b := thisBuild()

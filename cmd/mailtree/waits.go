@@ -344,7 +344,7 @@ func quietLines(d *deskWork, w *maildir.Waits, actions bool) (lines []string) {
 		lines = append(lines, fmt.Sprintf("%d files have errors: mailtree problems", n))
 	}
 	if w.Later > 0 && len(w.Hidden) == 0 {
-		lines = append(lines, fmt.Sprintf("%s hidden until later; the next one returns in %s: mailtree --rows all",
+		lines = append(lines, fmt.Sprintf("%s hidden for now; the next one returns in %s: mailtree --rows all",
 			count(w.Later, "thread"), d.In(w.LaterUntil.Format(time.RFC3339))))
 	}
 	for _, slug := range slices.Sorted(maps.Keys(w.LeftOut)) {

@@ -20,8 +20,9 @@ func watchCommand(p *program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "watch",
 		Short: "Follow a project's events, one per line",
-		Long: "Follow a project's events (with --all, every project's) until interrupted. Each event is one line: mail, read, ack,\n" +
-			"claim, release, hold, go, status, register, edit. If the server stops, the command connects to the next one.",
+		Long: "Follow the events of a project or, with --all, of every project, until interrupted. The command prints each event on\n" +
+			"one line. The events are mail, read, ack, claim, release, hold, go, status, register and edit. If the server stops,\n" +
+			"the command connects to the next one.",
 		Args: cobra.NoArgs,
 	}
 	f := p.addDeskFlags(c)

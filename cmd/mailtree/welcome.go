@@ -33,7 +33,7 @@ func welcome(ctx context.Context, p *program, a *app, w *web) {
 const toBegin = `To start:
   mailtree serve          run the server; otherwise commands start one in the background
   mailtree setup claude   connect a client; mailtree setup --list lists all clients
-  mailtree new project    create the project of a code base (run it there)`
+  mailtree new project    create a project for a code base (run it there)`
 
 // begin returns nil if the store has projects. Otherwise, it returns the error for a command that needs a project. The
 // error has exit status exitNothing.

@@ -82,7 +82,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 	_, domain, _ := strings.Cut(m.From, "@")
 	switch {
 	case domain == "":
-		r.Reason = "the message does not have exactly one sender"
+		r.Reason = "the message does not have exactly one valid From address"
 		return r
 	case len(m.Repeated) > 0:
 		r.Reason = "header fields that may occur only once are repeated: " + strings.Join(m.Repeated, ", ")
@@ -93,7 +93,7 @@ func (c *Checker) Check(ctx context.Context, raw io.Reader, m *message.Message, 
 		if verdict == "pass" {
 			r.Domain = domain
 		} else {
-			r.Reason = c.Trusted + " reports that DMARC for " + domain + " is " + format.Cut(verdict, 20)
+			r.Reason = c.Trusted + " reports the DMARC result " + format.Cut(verdict, 20) + " for " + domain
 		}
 		return r
 	}
@@ -120,9 +120,9 @@ func (c *Checker) evaluate(ctx context.Context, raw io.Reader, domain string, pe
 	case sender != "" && aligned(sender, domain, policy.SPFAlignment):
 		r.Domain, r.By = domain, "spf"
 	case len(r.DKIM) > 0:
-		r.Reason = "the signature is from " + strings.Join(r.DKIM, ", ") + ", not from " + domain
+		r.Reason = "DKIM passes for " + strings.Join(r.DKIM, ", ") + ", not for " + domain
 	case sender != "":
-		r.Reason = "the envelope sender is from " + format.Quote(sender) + ", not from " + domain
+		r.Reason = "SPF passes for " + format.Quote(sender) + ", not for " + domain
 	default:
 		r.Reason = "neither DKIM nor SPF passes for " + domain
 	}

@@ -61,7 +61,7 @@ func LoadKey(path string) (*rsa.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(data)
 	if block == nil {
-		return nil, fmt.Errorf("%s does not contain a key", path)
+		return nil, fmt.Errorf("%s does not contain a PEM-encoded key", path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {

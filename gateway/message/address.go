@@ -19,7 +19,7 @@ func (m *Message) sender() string {
 	values := m.all("From")
 	if len(values) != 1 {
 		if len(values) == 0 {
-			m.problem("there is no From field")
+			m.problem("the message has no From field")
 		}
 		return ""
 	}

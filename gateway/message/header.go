@@ -231,7 +231,7 @@ func (m *Message) utf8(value string) string {
 	if utf8.ValidString(value) {
 		return value
 	}
-	m.problem("a header field is not in UTF-8: %s", format.Quote(value))
+	m.problem("a header field is not valid UTF-8: %s", format.Quote(value))
 	return latin(value)
 }
 

@@ -105,7 +105,7 @@ func (m *Message) contentType(header []Field, byDefault string) (kind string, pa
 	}
 	kind, params = m.parameters(field)
 	if !mediaType().MatchString(kind) {
-		m.problem("%s is not a media type", format.Quote(field))
+		m.problem("%s is not a valid media type", format.Quote(field))
 		return byDefault, params
 	}
 	return kind, params

@@ -53,8 +53,8 @@ var ErrNoItem = errors.New("no such item in the queue")
 
 // ErrTakenBack means that the item's message was withdrawn or deleted, or that its project no longer exists. The
 // message is not sent, and no one is notified.
-var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. Restoring the message does not " +
-	"send it. Send it again instead")
+var ErrTakenBack = errors.New("the message was withdrawn or deleted before it was sent. If you restored it, send it " +
+	"again: a restored message is not sent automatically")
 
 // Queue sends the items in its store.
 type Queue struct {

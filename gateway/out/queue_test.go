@@ -319,7 +319,7 @@ func TestNoEmail(t *testing.T) {
 		if i := s.store.items["1"]; i.State != outgoing.Failed || !i.Ended() || len(s.store.reports) != reports || s.ended() > 0 {
 			t.Errorf("%v: %+v %v", err, i, s.store.reports)
 		}
-		if i := s.store.items["1"]; reports == 0 && !strings.Contains(i.Reply, "Restoring the message does not send it") {
+		if i := s.store.items["1"]; reports == 0 && !strings.Contains(i.Reply, "If you restored it, send it again") {
 			t.Errorf("a receipt says %q", i.Reply)
 		}
 	}

@@ -34,10 +34,10 @@ type Smarthost struct {
 func ParseSmarthost(s string) (*Smarthost, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Hostname() == "" || u.Path != "" || u.Scheme != "smtp" && u.Scheme != "smtps" {
-		return nil, errors.New("the smarthost is not a valid address: use smtps://USER@HOST:465 or smtp://HOST:587")
+		return nil, errors.New("the smarthost address is not valid: use smtps://USER@HOST:465 or smtp://HOST:587")
 	}
 	if _, has := u.User.Password(); has {
-		return nil, errors.New("the smarthost's address contains a password: put the password in a file instead")
+		return nil, errors.New("the smarthost address contains a password: put the password in a file instead")
 	}
 	secure := u.Scheme == "smtps"
 	port := cmp.Or(u.Port(), map[bool]string{true: "465", false: "587"}[secure])

@@ -49,7 +49,7 @@ func (b *Box) CreateHook(ctx context.Context, h hook.Hook) (*hook.Hook, error) {
 	s := b.v.mail.Store
 	if b.Owner == core.NoOwner {
 		return nil, &refusal.Error{What: refusal.Unavailable("Hooks run as the mailbox's owner, but this mailbox has no owner. " +
-			"Write a uid into its entry in the store's owners.json.")}
+			"Add the owner's uid to the mailbox's entry in the store's owners.json.")}
 	}
 	if !s.RunsAs(b.Owner) {
 		return nil, &refusal.Error{

@@ -49,7 +49,7 @@ func (b *Box) TrustSender(sender string) error {
 	if _, domain, _ := strings.Cut(sender, "@"); b.v.mail.Store.Domains.Has(domain) {
 		return &refusal.Error{
 			What: refusal.Invalid("{name} is at one of this server's own domains. Mail that is sent through this " +
-				"server needs no trust. Mail from other servers that uses these domains is never trusted."),
+				"server needs no trust. Mail from another server that claims one of these domains is never trusted."),
 			Name: sender,
 		}
 	}

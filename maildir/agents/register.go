@@ -125,7 +125,7 @@ func (ag *Agents) inSession(ctx context.Context, r Registration) (*Registered, e
 		ag.mail.NoteSeen(ctx, s.Agent)
 		ag.mail.AddSeen(row)
 		return &Registered{AgentRow: *row, Note: &refusal.Error{
-			What: refusal.Note("You are already {=other}: your session runs as that agent and is notified of its " +
+			What: refusal.Note("You are already {=other}: your session acts as that agent and gets notices about its " +
 				"mail."),
 			Other: s.Agent,
 		}}, nil

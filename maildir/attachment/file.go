@@ -85,7 +85,7 @@ func sha1Of(data []byte) string {
 }
 
 // otherBytes is the reason given for refusing a file that a user changed or added in the attachments folder.
-const otherBytes = "its content does not match its name"
+const otherBytes = "its content does not match the hash in its name"
 
 // Look checks whether the tree contains the file. Look must be called before the message is planned, because it reads
 // the file. It may return ErrUnavailable, or ErrConflict if the tree contains something different under the file's
@@ -111,7 +111,7 @@ func (f *File) Look(t *tree.Tree) error {
 	}
 	return &refusal.Error{
 		What: refusal.Conflict("The attachment {name} {arg} cannot be stored because of the file {=other} in the " +
-			"mail tree: {why}. Nothing was sent. Move that file elsewhere {list of such files}, and send again."),
+			"mail tree: {why}. Nothing was sent. Move that file elsewhere {list of such files}, and send the message again."),
 		Field: refusal.Attachments,
 		Name:  f.Name,
 		Other: f.Path,

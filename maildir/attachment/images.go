@@ -71,8 +71,8 @@ func (g *gathering) bodyImages(ctx context.Context) string {
 	})
 	if !whole {
 		g.notes = append(g.notes, &refusal.Error{
-			What: refusal.Note("{field} is too long to be searched completely for images. Images whose references " +
-				"are unchanged were not attached."),
+			What: refusal.Note("{field} is too long to search completely for images. Images whose references " +
+				"were left unchanged are not attached."),
 			Field: refusal.Body,
 		})
 	}

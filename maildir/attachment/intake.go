@@ -189,14 +189,14 @@ func listedNames(list string) (names []string) {
 // match its name.
 func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, base string, err error) {
 	e := &refusal.Error{
-		What: refusal.NotFound("The attachment {name} {arg} was not found, or the server is not allowed to read it. Attachments are " +
-			"read from the project's code base (the top of a Git working tree), the mail tree, and {folders of attachments}, but " +
-			"not from hidden folders or through links."),
+		What: refusal.NotFound("The attachment {name} {arg} was not found, or the server is not allowed to read it. The server " +
+			"reads attachments from the project's code base (if it is the top of a Git working tree), the mail tree, and " +
+			"{folders of attachments}. It does not read hidden files or folders, and it does not follow links."),
 		Field: field,
 		Name:  name,
 	}
 	if name == "" || strings.ContainsRune(name, 0) {
-		e.What = refusal.Invalid("The attachment {name} {arg} has an empty or invalid name: specify the path of a file.")
+		e.What = refusal.Invalid("The attachment path {name} {arg} is empty or contains a NUL character: specify the path of a file.")
 		return nil, "", e
 	}
 	if at := filepath.Join(g.within, name); g.within != "" && !filepath.IsAbs(name) && exists(at) {
@@ -236,8 +236,8 @@ func (g *gathering) readNamed(field refusal.Field, name string) (data []byte, ba
 	if g.r.OwnedBy != nil {
 		e.What, e.Limit = refusal.NotFound("The attachment {name} {arg} was not found, or you are not allowed "+
 			"to attach it. You can attach only files that you own, of at most {limit} MiB, in the project's code base "+
-			"(the top of a Git working tree) or {folders of attachments}. Hidden folders and links are not allowed. Put the "+
-			"text into the body, or ask the user who runs the server to send the file."), int(g.in.MaxFile>>20)
+			"(if it is the top of a Git working tree) or {folders of attachments}. Hidden files, hidden folders and links "+
+			"are not allowed. Put the file's text into the body, or ask the user who runs the server to send the file."), int(g.in.MaxFile>>20)
 	}
 	return nil, "", e
 }
@@ -337,7 +337,7 @@ func (g *gathering) count(field refusal.Field, name string, size int64) error {
 // noteOdd adds a note if a file's content does not match its name.
 func (g *gathering) noteOdd(field refusal.Field, name string, f *media.File) {
 	if f.Odd != "" {
-		g.note(refusal.Note("The attachment {name} {arg} is stored as a different type than its name suggests: {why}."), field, name, f.Odd)
+		g.note(refusal.Note("The attachment {name} {arg} is stored with a different type than its name suggests: {why}."), field, name, f.Odd)
 	}
 }
 

@@ -290,7 +290,7 @@ func (r *Restored) settleQueue(t *tree.Tree, slug string, from, to []byte) error
 	}
 	for _, i := range items {
 		if i.Pending() {
-			i.State, i.Reply = outgoing.Unknown, "The store was restored from a backup, so it is unknown whether this was sent."
+			i.State, i.Reply = outgoing.Unknown, "The store was restored from a backup, so it is unknown whether this email was sent."
 			r.Emails++
 		}
 		if err := write.Save(&i); err != nil {

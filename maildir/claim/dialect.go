@@ -34,17 +34,17 @@ func otherDialect(text string, whole bool) string {
 		case m == "|":
 			return `it contains a |. List each path separately, or write {a,b}. For a | in a name, write "\|"`
 		case posixClass().MatchString(m):
-			return "it contains " + m + ", a character class in a different pattern syntax. List the characters, " +
+			return "it contains " + m + ", a POSIX character class, which is not supported. List the characters, " +
 				"as in [0-9]"
 		case strings.HasPrefix(m, "{"):
-			return "it contains " + m + ", a range in a different pattern syntax. List the alternatives, as in {1,2}"
+			return "it contains " + m + ", a brace range, which is not supported. List the alternatives, as in {1,2}"
 		case strings.HasSuffix(m, ")") && m[0] != '\\':
-			return "it contains " + m + ", a pattern in a different syntax. Write {a,b}. For a ( in a name, write " +
+			return "it contains " + m + ", an extended glob, which is not supported. Write {a,b}. For a ( in a name, write " +
 				"[(]"
 		}
 	}
 	if whole && text[0] == '!' {
-		return "it begins with !, which excludes files in other programs. Claim only the files that you work on. For " +
+		return "it begins with !, but a claim cannot exclude files. Claim only the files that you work on. For " +
 			`a ! in a name, write "\!"`
 	}
 	return ""

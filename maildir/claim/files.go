@@ -88,7 +88,7 @@ func listClaims(t *tree.Tree) (paths []string, bad []format.Problem, err error) 
 	})
 	paths = slices.DeleteFunc(paths, func(p string) bool { return released[p] })
 	if len(paths) > maxClaimFiles {
-		reason := fmt.Sprintf("there are more than %d claims: the guard ignores the others", maxClaimFiles)
+		reason := fmt.Sprintf("there are more than %d claims: the guard ignores the rest", maxClaimFiles)
 		bad = []format.Problem{{Path: format.ClaimsDir, Reason: reason}}
 		paths = paths[:maxClaimFiles]
 	}

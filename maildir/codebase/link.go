@@ -83,7 +83,7 @@ func (s *Codebases) Unlink(dir string) (folder string, err error) {
 	e := &refusal.Error{What: refusal.NotFound("The folder {name} is not linked to any project."), Name: folder}
 	if m, err := s.store.Folders.Load(); err == nil {
 		if l, ok := m.Linked(folder); ok {
-			e.What, e.Other = refusal.NotFound("The folder {name} is not linked itself, but {=other} is."), l.Folder
+			e.What, e.Other = refusal.NotFound("The folder {name} is not linked itself, but it is inside {=other}, which is."), l.Folder
 		}
 	}
 	return "", e

@@ -102,7 +102,7 @@ func (c *Mail) PlanNotice(g *writer.Group, tx *writer.Tx, m *format.Message) err
 	return c.PlanMessage(g, tx, m, nil)
 }
 
-const moreNotices = "Too many of your files in the mail tree need fixing for Postmaster to report each one. Files " +
+const moreNotices = "Too many of your files in the mail tree need fixing, so Postmaster does not report each one. Files " +
 	"that cannot be sent are still in your outbox. The project's list of invalid files shows all of them."
 
 // MarkResolved returns the Marking that marks Postmaster's notices as read.

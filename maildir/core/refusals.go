@@ -76,8 +76,8 @@ func (c *Mail) NoAgent(field refusal.Field, names []string) (*refusal.Error, err
 	}
 	what := refusal.NotFound("No agent {names} {arg} in project {=other}. {near} {in} {all agents} {make an agent}")
 	if slices.ContainsFunc(names, c.Store.IsElsewhere) {
-		what = refusal.NotFound("No agent {names} {arg} in project {=other}: a name with a domain is an address at " +
-			"another site. {near} {all agents} {make an agent}")
+		what = refusal.NotFound("No agent {names} {arg} in project {=other}: an email address at another " +
+			"domain is not an agent. {near} {all agents} {make an agent}")
 	}
 	return &refusal.Error{
 		What:  what,
@@ -105,8 +105,8 @@ func (c *Mail) UnknownTo(ctx context.Context, by Caller, field refusal.Field, na
 func addressFault(address string) error {
 	a, err := format.ParseAddress(address)
 	if err == nil && a.OnThisMachine() {
-		err = errors.New(format.Quote(address) + " is not an address at another domain: its domain is this machine " +
-			"or an IP address")
+		err = errors.New(format.Quote(address) + " is not an address at another domain: its domain refers to " +
+			"this machine or is an IP address")
 	}
 	return err
 }
@@ -265,8 +265,8 @@ func (c *Mail) NoDelivery(ctx context.Context, agent, id string) error {
 		if err := c.AddReceipts(ctx, m, forSender); err != nil {
 			return err
 		}
-		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}, so it is not in your inbox: "+
-			"only its recipients can acknowledge it ({why})."), c.sayReceipts(m.Receipts)
+		e.What, e.Why = refusal.Invalid("You ({=other}) sent message {name} {arg}, so it is not in your inbox. "+
+			"Only its recipients can mark or acknowledge it ({why})."), c.sayReceipts(m.Receipts)
 	}
 	return e
 }
@@ -293,7 +293,7 @@ func (c *Mail) sayReceipts(receipts []index.Receipt) string {
 		}
 	}
 	if len(said) == 0 {
-		return "all recipients are hidden"
+		return "all recipients are in bcc"
 	}
 	return strings.Join(said, ", ")
 }

@@ -156,7 +156,7 @@ func planWithdrawn(g *writer.Group, tx *writer.Tx, to *core.Mail, row *index.Mes
 		InReplyTo: row.ID,
 		BCC:       readers,
 		Subject:   withdrawn + format.Cut(row.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has withdrawn the message %s, which you have read:\n\n    %s\n\nThe message no longer exists. "+
+		Body: fmt.Sprintf("%s withdrew message %s after you had read it:\n\n    %s\n\nThe message no longer exists. "+
 			"Do not rely on its content.\n", row.From, row.ID, format.Printable(row.Subject)),
 	})
 	tx.ID, tx.Summary = op.ID, op.Summary
@@ -201,7 +201,7 @@ func (c *Carrier) planRestored(g *writer.Group, tx *writer.Tx, to *core.Mail, m 
 		InReplyTo: m.ID,
 		BCC:       readers,
 		Subject:   "Sent again: " + format.Cut(m.Subject, format.MaxSubject-20),
-		Body: fmt.Sprintf("%s has sent the message %s again, which had been withdrawn after you read it:\n\n    %s\n\nThe message is "+
+		Body: fmt.Sprintf("%s withdrew message %s after you had read it, and has now sent it again:\n\n    %s\n\nThe message is "+
 			"valid again.\n", m.From, m.ID, format.Printable(m.Subject)),
 	})
 	tx.ID, tx.Summary = op.ID, op.Summary

@@ -25,7 +25,7 @@ func readYAML(header []byte, depth int) ([]Key, error) {
 		return nil, badYAML(err)
 	}
 	if err := d.Decode(&rest); !errors.Is(err, io.EOF) {
-		return nil, fault(1+max(1, rest.Line), "the header contains more than one YAML document: remove the line ...")
+		return nil, fault(1+max(1, rest.Line), `the header contains more than one YAML document: remove the line "..."`)
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode || top.Anchor != "" || top.Style&yaml.TaggedStyle != 0 {

@@ -35,8 +35,8 @@ func Amend(m *Message, text []byte) error {
 	case !ValidImportance(m.Importance):
 		return o.bad("importance", Quote(m.Importance)+" is not a valid importance: write low, normal, high or urgent")
 	case len(m.Subject) > MaxSubject || strings.ContainsFunc(m.Subject, Misleading):
-		return o.bad("subject", "the subject is not a single line of at most 998 bytes: shorten it, and remove "+
-			"control characters")
+		return o.bad("subject", "the subject is longer than 998 bytes, or contains a line break or control "+
+			"character: shorten the subject, or remove the character")
 	case strings.TrimSpace(body) == "":
 		return &tree.FormatError{Line: 1, Reason: "there is no text: write the text below the header"}
 	case !utf8.ValidString(body) || strings.ContainsRune(body, 0):

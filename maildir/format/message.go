@@ -218,7 +218,7 @@ func (m *Message) check(id string, o *object) error {
 		if strings.HasPrefix(id, m.ID+editBeside) {
 			return o.bad("id", editedApart)
 		}
-		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: rename one of them", Quote(m.ID), Quote(id)))
+		return o.bad("id", fmt.Sprintf("the id %s differs from the file's name %s: change the id, or rename the file", Quote(m.ID), Quote(id)))
 	case m.From == "":
 		return o.bad("from", `"from" is missing: write an agent's name, or an address`)
 	case m.Created.IsZero():

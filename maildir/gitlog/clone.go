@@ -187,6 +187,6 @@ func (r *repository) leaveOut(tip string, paths []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text := fmt.Sprintf("sync: joined; removed %d files that machines do not synchronize\n\nMail-Op: sync\n", len(paths))
+	text := fmt.Sprintf("sync: joined; removed %d files that mailtree does not synchronize\n\nMail-Op: sync\n", len(paths))
 	return r.plain(nil, "commit-tree", made, "-p", tip, "-m", text)
 }

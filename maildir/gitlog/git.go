@@ -289,8 +289,8 @@ func findGit() (string, error) {
 		return "", err
 	}
 	if text := strings.TrimPrefix(strings.TrimSpace(string(out)), "git version "); !isRecent(text) {
-		return "", notAudited("the git program on the server's PATH is version %s. Install Git 2.34 or newer; "+
-			"mail keeps working.", oneLine(text, 40))
+		return "", notAudited("the git program on the server's PATH is version %s, but the server needs Git 2.34 or newer. "+
+			"Upgrade Git; mail keeps working.", oneLine(text, 40))
 	}
 	programs.Store(program, true)
 	return program, nil

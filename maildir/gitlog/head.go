@@ -161,11 +161,11 @@ func (r *repository) busy() error {
 	for _, s := range []struct{ name, what, do string }{
 		{"MERGE_HEAD", "a merge", "git commit, or git merge --abort"},
 		{"rebase-merge", "a rebase", "git rebase --continue, or git rebase --abort"},
-		{"rebase-apply", "a rebase or git am", "git rebase --continue or git am --continue, or the same with --abort"},
+		{"rebase-apply", "a rebase or git am", "git rebase --continue or git am --continue, or cancel it with --abort instead"},
 		{"CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue, or git cherry-pick --abort"},
 		{"REVERT_HEAD", "a revert", "git revert --continue, or git revert --abort"},
-		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or the " +
-			"same with --abort"},
+		{"sequencer", "a series of cherry-picks or reverts", "git cherry-pick --continue or git revert --continue, or cancel " +
+			"it with --abort instead"},
 	} {
 		_, err := os.Lstat(r.path(s.name))
 		if transient(err) {
@@ -175,11 +175,11 @@ func (r *repository) busy() error {
 			continue
 		}
 		if branch := r.movedSince(s.name); branch != "" {
-			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, and start the rebase again: a commit "+
-				"was added to the branch while the rebase was starting, and --abort would remove it", branch)
+			s.do = fmt.Sprintf("git rebase --quit and git checkout %s, then start the rebase again. Do not use --abort: "+
+				"it would remove a commit that was added to the branch while the rebase was starting", branch)
 		}
 		return waiting("The mail repository is in the middle of %s. Finish it with %s. New mail is safe, "+
-			"but is not committed until then.", s.what, s.do)
+			"but is not committed until that operation has ended.", s.what, s.do)
 	}
 	return nil
 }

@@ -460,7 +460,7 @@ func (l *Log) Preserve(ctx context.Context, paths []string) error {
 		if unsaved, err = l.unsaved(ctx, paths); err != nil || len(unsaved) == 0 {
 			return err
 		}
-		return waiting("The server cannot commit the file %s, and therefore did not change it: %s.",
+		return waiting("The server did not change the file %s, because it cannot commit the file's current content: %s.",
 			oneLine(unsaved[0].path, 200), cmp.Or(unsaved[0].skipped, "the file keeps changing"))
 	}))
 }

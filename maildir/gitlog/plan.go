@@ -137,7 +137,7 @@ func (p *plan) loadOne(c *change) error {
 			made = c.old
 		}
 	case !isKept(c.path, st):
-		err = errors.New("the file cannot be stored in Git")
+		err = errors.New("it is neither a regular file nor a symbolic link that Git accepts at this path")
 	default:
 		made.Mode = p.modeOf(c, st)
 		made.Hash, err = readBlob(p.files, c.path, st, p.to)

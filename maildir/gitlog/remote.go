@@ -86,7 +86,7 @@ func (l *limited) Write(b []byte) (int, error) {
 // runRemote runs a remoteCommand and returns its output. The error quotes Git's message, without user names and
 // passwords in URLs.
 func (r *repository) runRemote(ctx context.Context, program string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s has not finished after %v", args[0], remoteLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, remoteLimit, fmt.Errorf("git %s did not finish within %v", args[0], remoteLimit))
 	defer cancel()
 	c := remoteCommand(ctx, program, r.git, args...)
 	if err := r.batchSSH(ctx, c); err != nil {

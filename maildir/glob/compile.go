@@ -25,8 +25,8 @@ var (
 	errLeaves   = errors.New("it points outside the repository")
 	errBrace    = errors.New("it contains a { without a matching }")
 	errMany     = errors.New("its braces expand to more than 100 alternatives or more than 8192 bytes")
-	errNothing  = errors.New("one of its brace alternatives is empty, which would match the whole repository (claim " +
-		". for that)")
+	errNothing  = errors.New("one of its brace alternatives is empty, which would match the whole repository. Remove " +
+		"it, or claim . if you want the whole repository")
 	errClass = errors.New("it contains a [ without a matching ], or a character class that is empty or has a " +
 		"reversed range")
 	errSlash = errors.New(`it ends with a \`)

@@ -64,7 +64,7 @@ func (hs *Holds) Hold(ctx context.Context, by string, origin format.Origin, r Re
 	case r.For < claims.MinTTL || r.For > claims.MaxTTL:
 		return nil, &refusal.Error{What: refusal.Invalid("A hold of {=name} is out of range: use 1m to 720h."), Name: r.For.String()}
 	case r.Agent == by:
-		return nil, &refusal.Error{What: refusal.Invalid("You are {=name}, and you cannot put yourself on hold."), Name: by}
+		return nil, &refusal.Error{What: refusal.Invalid("You cannot put yourself ({=name}) on hold."), Name: by}
 	}
 	if err := core.CheckText(refusal.Reason, r.Reason, 900); err != nil { // the message's subject contains the reason
 		return nil, err

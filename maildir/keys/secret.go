@@ -56,7 +56,7 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 	if errors.Is(err, errOldKey) {
 		if err := os.Rename(file, filepath.Join(root, oldKeyFile)); err != nil {
 			return nil, &refusal.Error{
-				What:  refusal.Unavailable("{=other} comes from an older version and cannot be renamed: {why}."),
+				What:  refusal.Unavailable("{=other} comes from an older version of mailtree and cannot be renamed: {why}."),
 				Other: file,
 				Why:   err.Error(),
 				Err:   err,
@@ -72,8 +72,8 @@ func openKey(root string, rand io.Reader) (ed25519.PrivateKey, error) {
 
 // errOldKey means that the key file contains a secret in the older format, from before stores had key pairs.
 var errOldKey = &refusal.Error{
-	What: refusal.Unavailable("The store's key comes from an older version; the server creates a new one when it " +
-		"next starts."),
+	What: refusal.Unavailable("The store's key comes from an older version of mailtree; the server creates a new one " +
+		"when it next starts."),
 }
 
 // readKey reads the private key. If it fails, it returns fs.ErrNotExist, errOldKey, or ErrUnavailable with the file's
@@ -90,7 +90,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 		return nil, errOldKey
 	case !strings.HasPrefix(text, keyPrefix) || err != nil || len(seed) != ed25519.SeedSize:
 		return nil, &refusal.Error{
-			What: refusal.Unavailable("{=other} does not contain a private key of this store. Fix the file, or " +
+			What: refusal.Unavailable("{=other} does not contain a valid private key. Fix the file, or " +
 				"delete it to have the server create a new key; mail sealed with the old key is then shown as " +
 				"unverified."),
 			Other: file,

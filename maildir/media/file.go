@@ -36,7 +36,7 @@ func New(name string, data []byte) *File {
 	case svg(f.Ext, data):
 		f.inert("an SVG image can contain scripts, so it is stored as text")
 	case NamesPicture(f.Ext):
-		f.inert("the content is not an image of the type that the name suggests, so it is stored as " + plainWord(data))
+		f.inert("the content is not an image of that type, so it is stored as " + plainWord(data))
 	default:
 		f.sniff()
 	}

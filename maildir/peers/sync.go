@@ -161,7 +161,7 @@ func (sy *Sync) State() SyncState {
 		s.Remote = sy.mail.History.Origin()
 	}
 	if took := sy.mail.Store.Monotonic().Sub(began); s.On && s.Problem == "" && !began.IsZero() && took > syncSlow {
-		s.Problem = "this sync is still running: the shared repository is not responding, or there " +
+		s.Problem = "the sync is still running, because the shared repository is not responding or there " +
 			"is a lot to fetch and merge"
 		s.Since = sy.mail.Store.Now().Add(-took)
 	}

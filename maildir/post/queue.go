@@ -133,7 +133,8 @@ func (e *emails) count(c *core.Mail, agent string, n int, now time.Time) error {
 	}
 	return &refusal.Error{
 		What: refusal.Unavailable("{=name} may send {limit} emails an hour to other domains ({limit of emails}). " +
-			"{count} were already sent, and this message would add {count 2}. Nothing was sent; try again later."),
+			"{count} were already sent in the last hour, and this message would add {count 2}. Nothing was sent; try again " +
+			"later."),
 		Name:   agent,
 		Counts: []int{len(sent), n},
 		Limit:  most,
@@ -175,7 +176,11 @@ func (p *Post) SentOutside(ctx context.Context, id string) (*format.Message, err
 			return m, nil
 		}
 	}
-	return nil, &refusal.Error{What: refusal.Conflict("The copy of {id} in its sender's outbox was edited by hand."), ID: id}
+	return nil, &refusal.Error{
+		What: refusal.Conflict("This server's seal on the copy of message {id} in its sender's outbox is not valid: the " +
+			"file was probably edited by hand."),
+		ID: id,
+	}
 }
 
 // EmailIDs returns the Message-ID of the message that m replies to, and the Message-IDs of the messages before it,

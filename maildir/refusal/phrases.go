@@ -17,7 +17,7 @@ var phrases = map[string]string{
 	"go on":                    "continue where the previous response ended",
 	"limit of projects":        "the limit for projects",
 	"limit of unread mail":     "the limit for unread mail",
-	"limit of fan-out":         "the limit for all copies of one message together",
+	"limit of fan-out":         "the limit for the total size of a message's copies",
 	"folders of attachments":   "the folders configured for attachments",
 	"limit of emails":          "the hourly limit",
 	"gateway":                  "The user who runs the server decides which domains mail may go to.",

@@ -64,10 +64,10 @@ var (
 		"Remove {=other}, then try again.")
 	NotUndone = Conflict("The last action of {=other} ({why}) shares a commit with another action, so it cannot be " +
 		"undone on its own. {undo something else}")
-	ChangedSince = Conflict("{=other} has changed since then, so the {why} operation cannot be undone. {undo something " +
-		"else}")
-	ChangedSinceUndone = Conflict("{=other} has changed since then, so the {why} operation cannot be redone. {redo something " +
-		"else}")
+	ChangedSince = Conflict("{=other} has changed since the {why} operation, so the operation cannot be undone. {undo " +
+		"something else}")
+	ChangedSinceUndone = Conflict("{=other} has changed since the {why} operation was undone, so the operation cannot be " +
+		"redone. {redo something else}")
 	ClaimTaken = Conflict("{=other} has claimed {name} or a part of it in the meantime, so the release " +
 		"cannot be undone. {undo something else}")
 	AmendedSince = Conflict("Someone else has changed message {name} {arg} in the meantime. Read it again, " +

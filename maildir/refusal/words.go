@@ -131,7 +131,7 @@ func (w *Words) fact(key string, e *Error) (text string, ok bool) {
 		return cmp.Or(listed("This project's agents: ", e.All), w.phrase("find agents", e)), true
 	case "in":
 		if len(e.In) > 1 {
-			return listed("There is one in each of the projects ", e.In), true
+			return listed("There is one in each of these projects: ", e.In), true
 		}
 		return listed("There is one in project ", e.In), true
 	case "choices":

@@ -387,7 +387,7 @@ func (b *Book) Write() {
 			err = b.tree.WriteRun(file, data)
 		}
 		if err != nil {
-			b.log.Warn("failed to save a session; after the server restarts, it may act as a different agent "+
+			b.log.Warn("failed to save a session; after the server restarts, the session may act as a different agent "+
 				"and get its notices again",
 				"client", s.Client, "agent", s.Agent, "error", err)
 		}

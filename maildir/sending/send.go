@@ -263,7 +263,7 @@ func (s *Sender) sentBefore(ctx context.Context, m *format.Message) (*format.Mes
 		if string(contentOf(old)) != string(contentOf(m)) {
 			return nil, &refusal.Error{
 				What: refusal.Conflict("{=other} already used {field} {name} for a different message to the same recipients " +
-					"({id}): use a new one for a new message."),
+					"({id}): use a new value for a new message."),
 				Field: refusal.Key,
 				Name:  m.Key,
 				Other: m.From,

@@ -60,7 +60,7 @@ func (k *Keeper) completeGitFiles(ctx context.Context) {
 			continue
 		}
 		if err := tree.WriteFile(filepath.Join(k.Tree.Dir(), name), GitFile(name, has)); err != nil {
-			k.Log.Warn("cannot add the missing lines to a file that configures Git; the server will retry at its next start",
+			k.Log.Warn("cannot add the missing lines to .gitignore or .gitattributes; the server will retry at its next start",
 				"path", name, "error", err)
 			continue
 		}

@@ -58,7 +58,7 @@ func formatOf(root string) (int, error) {
 	case err != nil:
 		return 0, &refusal.Error{
 			What: refusal.Unavailable("The file `format` in the store {=other} cannot be read: {why}. The file " +
-				"contains the number of the store's format. Restore the file from a backup, or remove it if only " +
+				"must contain the number of the store's format. Restore the file from a backup, or remove it if only " +
 				"this version of mailtree has used the store."),
 			Other: root,
 			Why:   err.Error(),

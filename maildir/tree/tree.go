@@ -341,7 +341,7 @@ func NotRegular(m fs.FileMode) *FormatError {
 	what := "not a regular file"
 	switch {
 	case m&fs.ModeSymlink != 0:
-		what = "a symbolic link, which is never followed"
+		what = "a symbolic link, which mailtree does not follow"
 	case m&fs.ModeNamedPipe != 0:
 		what = "a named pipe"
 	case m&fs.ModeDevice != 0:
@@ -360,7 +360,7 @@ func behindLink() error { return linkError{} }
 type linkError struct{}
 
 func (linkError) Error() string {
-	return "reached through a symbolic link, which is never followed"
+	return "reached through a symbolic link, which mailtree does not follow"
 }
 
 func (e linkError) Unwrap() []error { return []error{&FormatError{0, e.Error()}, syscall.ELOOP} }

@@ -67,7 +67,7 @@ func (t *Tree) rooted() (*os.Root, error) {
 // checkSystem returns an error if the system does not support openat2.
 func (t *Tree) checkSystem() error {
 	if _, err := t.Stat("."); err != nil {
-		return fmt.Errorf("the system call openat2 is not available (Linux 5.6 or newer is needed): %w", err)
+		return fmt.Errorf("cannot use the system call openat2, which needs Linux 5.6 or newer: %w", err)
 	}
 	return nil
 }

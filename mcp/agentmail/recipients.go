@@ -64,12 +64,12 @@ func (t *toolset) reach(ctx context.Context, p *maildir.Project, w *who, to stri
 // first few recipients.
 func unknownRecipient(to string, names []string) error {
 	const most = 20
-	hint := "There are no other agents yet."
+	hint := "There are no agents that you can send to yet."
 	if len(names) > 0 {
 		hint = "You can send to: " + strings.Join(names[:min(most, len(names))], ", ") + "."
 	}
 	if len(names) > most {
-		hint += " list-recipients shows all."
+		hint += " list-recipients lists all of them."
 	}
 	near := format.Near(to, names)
 	if len(near) > 0 {

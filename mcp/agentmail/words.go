@@ -22,7 +22,7 @@ var words = refusal.Words{
 		"find threads":         "",
 		"read a thread":        "",
 		"name the reader":      "",
-		"list the inbox":       "receive returns the messages in the inbox.",
+		"list the inbox":       "receive returns your oldest unread message.",
 		"look anywhere":        "list-recipients lists the agents.",
 		"answer somebody else": "list-recipients lists the agents.",
 		"name one project":     "Specify one of them with --project.",

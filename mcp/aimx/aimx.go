@@ -106,7 +106,7 @@ func (t *toolset) known(name string, next run) run {
 			return nil, notAuthorized()
 		}
 		if c.Root {
-			t.log.Info("aimx: call from root, which has access to every mailbox", "tool", name, "project", c.ProjectKey())
+			t.log.Info("aimx: root is calling a tool, and can access every mailbox", "tool", name, "project", c.ProjectKey())
 		}
 		return next(ctx, arguments)
 	}

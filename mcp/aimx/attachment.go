@@ -114,7 +114,7 @@ func (t *toolset) readAttachment(ctx context.Context, uri string) (*mcp.ReadReso
 		key = r.project
 	}
 	if c.Root {
-		t.log.Info("aimx: call from root, which has access to every attachment", "sha1", tool.Clip(r.sum), "project", key)
+		t.log.Info("aimx: root is reading an attachment, and can access every attachment", "sha1", tool.Clip(r.sum), "project", key)
 	}
 	v, err := t.store.As(c.User(), c.Origin).Project(ctx, key)
 	if err != nil {

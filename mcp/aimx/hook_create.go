@@ -20,7 +20,7 @@ type hookRequest struct {
 	Cmd             []string `json:"cmd" jsonschema:"absolute path of the program, then its arguments; no shell" example:"/usr/local/bin/wake"`
 	Name            string   `json:"name,omitempty" jsonschema:"name of the hook; default: derived from the other arguments" example:"wake"`
 	Timeout         int      `json:"timeout_secs,omitempty" jsonschema:"time limit, after which the command is stopped" min:"1" max:"600" default:"60"`
-	FireOnUntrusted bool     `json:"fire_on_untrusted,omitempty" jsonschema:"on_receive only: also run for email from unverified senders"`
+	FireOnUntrusted bool     `json:"fire_on_untrusted,omitempty" jsonschema:"on_receive only: also run for untrusted email"`
 }
 
 func (t *toolset) hookCreate() tool.Tool {

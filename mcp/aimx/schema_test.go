@@ -105,7 +105,7 @@ func TestRootIsLogged(t *testing.T) {
 		{tool.Caller{UID: maildir.NoOwner}, 0, ""},
 		{tool.Caller{UID: tool.NoUID, Root: true}, 0, ""},
 		{tool.Caller{UID: 1000}, 1, ""},
-		{tool.Caller{UID: 0, Root: true, Project: "shop"}, 2, "level=INFO msg=\"aimx: call from root, which has access to every mailbox\" tool=email_read project=shop\n"},
+		{tool.Caller{UID: 0, Root: true, Project: "shop"}, 2, "level=INFO msg=\"aimx: root is calling a tool, and can access every mailbox\" tool=email_read project=shop\n"},
 	} {
 		out.Reset()
 		_, err := run(tool.WithCaller(t.Context(), tt.caller), nil)

@@ -21,7 +21,7 @@ type inboxRequest struct {
 	Bodies      bool      `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
 	ID          string    `json:"message_id,omitempty" jsonschema:"read only this message, with its body" example:"msg_20251023_3a51c0f7b3dc3a7e"`
 	Thread      string    `json:"thread_id,omitempty" jsonschema:"read only this thread, oldest first, including what you sent" example:"TKT-123"`
-	AwaitingAck bool      `json:"awaiting_ack,omitempty" jsonschema:"only messages still waiting for an acknowledgement, from you or from your recipients"`
+	AwaitingAck bool      `json:"awaiting_ack,omitempty" jsonschema:"only messages still awaiting acknowledgement by you or your recipients"`
 	Offset      *int      `json:"body_offset,omitempty" jsonschema:"next_offset, to read the rest of the body"`
 	Limit       int       `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor      int64     `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234" as:"cursor"`
@@ -84,7 +84,7 @@ func (r *inboxRequest) coherent() error {
 	switch {
 	case r.Offset != nil && r.ID == "":
 		return tool.Invalid("body_offset is %d, but message_id is missing: pass the id of the message whose body you want "+
-			"to continue.", *r.Offset)
+			"to continue reading.", *r.Offset)
 	case r.ID != "" && r.Thread != "":
 		return tool.Invalid("message_id reads one message and thread_id lists a thread: omit one of them.")
 	case r.ID != "":
@@ -111,7 +111,7 @@ func (r *inboxRequest) coherent() error {
 	if len(idle) == 0 {
 		return nil
 	}
-	return tool.Invalid("%s and cannot be combined with %s: omit one of them.", reads, strings.Join(idle, ", "))
+	return tool.Invalid("%s and cannot be combined with %s: omit one or the other.", reads, strings.Join(idle, ", "))
 }
 
 func cursor(n int64) string {

@@ -86,7 +86,8 @@ func movedNote(moved []claim.Moved) string {
 			fmt.Fprintf(&b, " %d more were normalized.", len(moved)-i)
 			break
 		}
-		fmt.Fprintf(&b, " %s does not exist in that folder, so it was read as %s at the top of the code base.", m.Text, m.Path)
+		fmt.Fprintf(&b, " %s does not exist in the folder passed as project_key, so it was read as %s at the top of the code base.",
+			m.Text, m.Path)
 	}
 	return strings.TrimSpace(b.String())
 }

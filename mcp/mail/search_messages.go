@@ -34,7 +34,7 @@ type Hits struct {
 type searchRequest struct {
 	Project string `json:"project_key" jsonschema:"path of the top of the working tree" example:"/abs/path/backend"`
 	Text    string `json:"query" jsonschema:"words, \"phrases\", prefix*, AND OR NOT -word (), from: to: cc: subject: thread: importance: after: before: since:2d has:file is:unread" example:"plan users from:GreenCastle"`
-	Agent   string `json:"agent_name,omitempty" jsonschema:"you, for is:unread" example:"BlueLake"`
+	Agent   string `json:"agent_name,omitempty" jsonschema:"your name, for is:unread" example:"BlueLake"`
 	Bodies  bool   `json:"include_bodies,omitempty" jsonschema:"return the bodies too"`
 	Limit   int    `json:"limit,omitempty" jsonschema:"max messages to return" min:"1" max:"200" default:"20" as:"limit"`
 	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page" example:"1234"`
@@ -45,7 +45,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
-		About: "Use to find earlier messages: searches subjects and bodies of all messages of a project, and returns " +
+		About: "Use to find earlier messages: searches subjects and bodies of all messages in a project, and returns " +
 			"excerpts. Read one in full at resource://message/{id}.",
 		Out: Hits{},
 	}, func(ctx context.Context, r *searchRequest) (any, error) {

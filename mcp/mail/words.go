@@ -50,7 +50,7 @@ var words = refusal.Words{
 		"name the reader":      "Pass agent_name.",
 		"list the inbox":       "check_my_messages lists the inbox.",
 		"look anywhere":        "list_agents lists a project's agents, and search_messages finds messages.",
-		"answer somebody else": "Specify the recipients in to.",
+		"answer somebody else": "Specify the recipients in the argument to.",
 		"name one project":     "Specify one of them in the URI, with ?project=.",
 		"go on":                "pass next_offset from the previous response",
 	}),

@@ -54,17 +54,17 @@ func addrPort(a net.Addr) (netip.AddrPort, error) {
 func Check() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		return fmt.Errorf("the user lookup could not be tested: %w", err)
+		return fmt.Errorf("cannot test the user lookup: %w", err)
 	}
 	defer l.Close()
 	c, err := net.DialTCP("tcp4", nil, l.Addr().(*net.TCPAddr))
 	if err != nil {
-		return fmt.Errorf("the user lookup could not be tested: %w", err)
+		return fmt.Errorf("cannot test the user lookup: %w", err)
 	}
 	defer c.Close()
 	accepted, err := l.Accept()
 	if err != nil {
-		return fmt.Errorf("the user lookup could not be tested: %w", err)
+		return fmt.Errorf("cannot test the user lookup: %w", err)
 	}
 	defer accepted.Close()
 	uid, err := Of(accepted)

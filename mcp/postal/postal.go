@@ -30,7 +30,7 @@ func New(cfg tool.Config) *Toolset {
 	t.Set = tool.NewSet(cfg, tool.About{
 		Name:         "mailtree-postal",
 		Title:        "Mailtree postal",
-		Description:  "A mailbox for each agent: send to a name, take the oldest message",
+		Description:  "A mailbox for each agent: send by name and receive oldest first",
 		Instructions: instructions,
 		Words:        words,
 	}, t.tools()...)

@@ -190,7 +190,7 @@ func (b *bridge) verdict(err error) error {
 		return fmt.Errorf("cannot read the input: %w", err)
 	}
 	if b.bad > 0 {
-		return fmt.Errorf("input lines that were not JSON-RPC messages: %d. "+
+		return fmt.Errorf("the input contained lines that are not JSON-RPC messages (count: %d). "+
 			"Write each message on its own line, as UTF-8, in at most %d bytes", b.bad, b.cfg.MaxLine)
 	}
 	return nil

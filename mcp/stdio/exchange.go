@@ -16,8 +16,8 @@ import (
 )
 
 // unknownOutcome is the error for a call that the server may or may not have completed.
-const unknownOutcome = "the server exited while it was working on this call, and the outcome is unknown. Check before you call again " +
-	"(mail with a key is safe to send again: it is delivered once)"
+const unknownOutcome = "the server exited while it was working on this call, so the outcome is unknown. Check before you call again " +
+	"(a message with a key is safe to resend: it is delivered once)"
 
 // tries is the maximum number of times that a request is sent.
 const tries = 5

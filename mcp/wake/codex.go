@@ -95,7 +95,7 @@ func startQueue(ctx context.Context, home, thread string) error {
 		ws.PutReader(early) // the server sends nothing before it gets a request
 	}
 	if err := askStart(conn, thread); err != nil {
-		return fmt.Errorf("codex: the queue command cannot be started: %w", err)
+		return fmt.Errorf("codex: cannot start the queue command: %w", err)
 	}
 	return nil
 }

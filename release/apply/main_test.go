@@ -125,7 +125,7 @@ func TestHome(t *testing.T) {
 		"repository = https://github.com/example/mailtree": "is empty: set all values or none",
 		strings.Replace(example, "https:", "git:", 1):      "must be an https address",
 		strings.Replace(example, "tap", "taps", 1):         `cannot read the line "taps = example/tap"`,
-		strings.Replace(example, "/mailtree", "/", 1):      "does not make a module path",
+		strings.Replace(example, "/mailtree", "/", 1):      "does not yield a valid module path",
 	} {
 		dir := t.TempDir()
 		write(t, dir, "home", text)

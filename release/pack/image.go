@@ -25,7 +25,7 @@ import (
 const user = 65532
 
 // lacks is the description of the image. It says what the image cannot do.
-const lacks = about + ". This image contains no Git, so it has no `mailtree sync` and no `mailtree guard`."
+const lacks = about + ". This image does not contain Git, so `mailtree sync` and `mailtree guard` do not work in it."
 
 // image writes the container image for both processors as an archive in the OCI layout. The image contains only the
 // program and CA certificates. `skopeo copy oci-archive:FILE` and `podman load` read the archive.

@@ -81,7 +81,7 @@ func run(root string, out io.Writer) error {
 	if home.IsSet() {
 		steps = append(steps, e.formula, e.installer, e.registry)
 	} else {
-		fmt.Fprintln(out, "release/home is empty, so dist has no formula, install script and registry entry")
+		fmt.Fprintln(out, "release/home is empty, so dist has no formula, install script or registry entry")
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {

@@ -32,7 +32,7 @@ func (e *edition) npm() error {
 		if err != nil {
 			return err
 		}
-		readme := []byte("# " + p.Package + "\n\nThe program of the package `" + e.NPM + "` for " + p.OS + " on " + p.CPU + ".\n")
+		readme := []byte("# " + p.Package + "\n\nThe program that the package `" + e.NPM + "` runs on " + p.OS + " (" + p.CPU + ").\n")
 		contents := append([]file{{"package.json", 0o644, manifest}, {"README.md", 0o644, readme}, {"bin/mailtree", 0o755, a.program}}, a.legal...)
 		if err := e.npmFile(p.Package, contents); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 
 // serverGone is the outcome of a command that was still running when its server was killed. Its exit status is
 // unknown.
-const serverGone = "its server stopped before the hook finished"
+const serverGone = "the server that started the hook stopped before the hook finished"
 
 // adopt takes over a command that is still running after its server was killed. It ends the command at the command's
 // timeout or when this server stops, like any other command. adopt then logs the outcome.

@@ -385,7 +385,7 @@ func (d *Desk) finish(ctx context.Context) {
 		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !d.open.seen[id] })
 	}
 	if len(ids) == 0 {
-		d.notice = "Nothing on the screen is unread."
+		d.notice = "Nothing was marked as read: no unread message has been shown to its end."
 		return
 	}
 	_ = d.perform(ctx, "e", r, ids) // the screen shows the error
@@ -400,7 +400,7 @@ func (d *Desk) undo(ctx context.Context) {
 	}
 	n := len(d.done)
 	if n == 0 {
-		d.notice = "There is nothing to undo: you have changed nothing on this screen yet."
+		d.notice = "There is nothing to undo: z undoes only actions that you took on this screen."
 		return
 	}
 	last, text := d.done[n-1], "Undone: "+d.done[n-1].Text

@@ -247,7 +247,7 @@ func TestKeys(t *testing.T) {
 		{"a prompt", "o y", "", "ask you a question"},
 		{"done is refused for a question", "j e o e", "e stripe stripe-1; e stripe stripe-1", "so nothing was changed"},
 		{"done in the list", "j j j j e e e", "e menu menu-1,menu-2; e price price-1; e long long-1", "so nothing was changed"},
-		{"done with what was on the screen", "j j j j o e e", "e menu menu-1", "Nothing on the screen is unread"},
+		{"done with what was on the screen", "j j j j o e e", "e menu menu-1", "Nothing was marked as read: no unread message has been shown to its end"},
 		{"done with what was shown to its end", "j j j j o e space space b e", "e menu menu-1; e menu menu-2", "Did e"},
 		{"after done, the row that took its place", "j j j j o space space e j e", "e menu menu-1,menu-2; e price price-1", "Did e"},
 		{"later, and the next thread", "j o h", "h stripe", "Did h to stripe"},

@@ -17,17 +17,17 @@ const bar = " | "
 const narrow = 38
 
 // keyHelp is the help text that lists the keys.
-const keyHelp = `j k  next or previous row; also opens the row if a thread is open.
-o Enter  opens the row.
+const keyHelp = `j k  move to the next or previous row; if a thread is open, also open the row.
+o Enter  open the row.
 Space b  scroll the thread.
 y n  answer yes or no.
-h  later: hides the thread for two hours.
+h  later: hide the thread for two hours.
 r R  reply to everyone, or only to the sender.
-e  done: marks the messages on the screen as read.
-z  cancels an unsent answer, or undoes your last action.
-/  searches.
-u Esc  back to the list.
-q  quits.`
+e  done: mark as read (in an open thread, only the messages shown so far).
+z  cancel an unsent answer, or undo your last action.
+/  search.
+u Esc  return to the list.
+q  quit.`
 
 // draw returns the lines of the screen, and records which messages are on the screen.
 func (d *Desk) draw() []string {

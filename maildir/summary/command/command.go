@@ -66,7 +66,7 @@ func (c *Command) Summarize(ctx context.Context, thread []byte) (string, error) 
 	case err != nil:
 		return "", err
 	case text == "" || !utf8.ValidString(said):
-		return "", errors.New("the output is empty")
+		return "", errors.New("the output is empty or is not valid UTF-8")
 	}
 	return text, nil
 }

@@ -90,7 +90,7 @@ func (s Session) Type(ctx context.Context, pane, text string, pause time.Duratio
 	case screen.Activity == Waiting:
 		return fmt.Errorf("%w: the typed notice did not appear, so it was not submitted", ErrBusy)
 	case screen.Activity == Asking || screen.Activity == Typing && !screen.holds(text):
-		return fmt.Errorf("%w: it %s; the notice was typed but not submitted", ErrBusy, screen.Activity)
+		return fmt.Errorf("%w: the window %s, so the typed notice was not submitted", ErrBusy, screen.Activity)
 	}
 	for range 2 {
 		if _, err = s.run(ctx, "send-keys", "-t", pane, "Enter"); err != nil {
