@@ -202,11 +202,12 @@ func (r *peril) contest() error {
 	return r.answer(err)
 }
 
-// secondClaim is like contest, but runs after the fault. A claim file that a user wrote and that cannot be read is a
-// problem: the claim has no effect until the file is fixed.
+// secondClaim is like contest, but runs after the fault. A claim file that cannot be read because of the file itself is
+// a problem: the claim has no effect until the file is fixed. The call that fails may be the watcher's, which reads the
+// file again after any operation, so the claim must be back first.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
-	if r.op.beside && !r.machine() {
+	if r.aimed != nil && !r.machine() {
 		r.agree()
 	}
 	if err := r.contest(); err != nil {
