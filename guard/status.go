@@ -78,7 +78,7 @@ func (s *status) hook(name string) {
 	case err != nil:
 		s.bad("%s %v", label, err)
 	case changed:
-		s.bad("%s installed by the guard, but it has been modified since then and may no longer work", label)
+		s.bad("%s was installed by the guard, but has been modified since then and may no longer work", label)
 	case h != nil && fi.Mode().Perm()&0o111 == 0:
 		s.bad("%s installed by the guard, but not executable, so Git does not run it. Make it "+
 			"executable with chmod +x", label)

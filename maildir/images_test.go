@@ -232,8 +232,8 @@ func TestPhoto(t *testing.T) {
 		want   string
 	}{
 		"requested":             {images: all, coded: string(coded), want: "![](attachments/xx/….webp)" + as},
-		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "the WebP image would be N bytes instead of N, which is not small enough."},
-		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "the WebP image would be N bytes instead of N, which is not small enough."},
+		"not requested":         {images: attachment.Images{Embed: attachment.ImagesFile}, coded: string(coded), want: kept + "the WebP image (N bytes) would not be small enough compared with the original (N bytes)."},
+		"slightly smaller":      {images: all, coded: string(padded(coded, len(data)*9/10)), want: kept + "the WebP image (N bytes) would not be small enough compared with the original (N bytes)."},
 		"different image":       {images: all, coded: wide, want: kept + "cwebp did not return a WebP image of the same size."},
 		"not an image":          {images: all, coded: "x", want: kept + "cwebp did not return a WebP image of the same size."},
 		"conversion failed":     {images: all, err: errors.New("no room"), want: kept + "cwebp could not convert it: no room."},

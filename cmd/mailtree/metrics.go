@@ -169,7 +169,7 @@ func (m *metrics) state(ctx context.Context, w io.Writer) {
 	gauge("streams", "Open streams and bridges, and calls that are waiting for mail.", float64(u.Streams))
 	gauge("waiting_calls", "Calls that are waiting for mail.", float64(u.Waiting))
 	gauge("sessions", "Sessions in memory.", float64(u.Sessions))
-	gauge("incoming_memory_bytes", "Bytes of memory used by mail from other domains that is being received and parsed.",
+	gauge("incoming_memory_bytes", "Memory in bytes that is used to receive and parse mail from other domains.",
 		float64(incoming.Memory))
 	gauge("incoming_memory_limit_bytes", "Limit on mailtree_incoming_memory_bytes.", spool.MemoryLimit)
 	gauge("incoming_file_bytes", "Bytes in temporary files of mail from other domains that is being received.", float64(incoming.Files))

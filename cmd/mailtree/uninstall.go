@@ -276,7 +276,7 @@ func (u *uninstall) client(s clients.Setup) {
 	}
 	if uses.ByHand != "" {
 		file, _, _ := s.Entry()
-		u.report("kept an entry that you wrote yourself in %s: %s", file, uses.ByHand)
+		u.report("kept your own entry in %s: %s", file, uses.ByHand)
 	}
 }
 

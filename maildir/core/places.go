@@ -64,7 +64,7 @@ func (s *Store) Places() (repo.Folders, error) {
 	}
 	all, err := s.Resolver().Places()
 	if err != nil {
-		return nil, refusal.Disk(fmt.Errorf("cannot find the other folders of the code bases: %w", err))
+		return nil, refusal.Disk(fmt.Errorf("cannot find the working trees of the linked code bases: %w", err))
 	}
 	s.places.all, s.places.of, s.places.until = all, now, s.Now().Add(placesFresh)
 	return all, nil

@@ -36,7 +36,7 @@ func (f *File) ToWebP() (kept string) {
 	case coded == nil:
 		return "it could not be encoded without loss"
 	case len(coded) >= len(f.Data):
-		return fmt.Sprintf("the WebP image would be %d bytes instead of %d, which is not small enough", len(coded), len(f.Data))
+		return fmt.Sprintf("the WebP image (%d bytes) would not be small enough compared with the original (%d bytes)", len(coded), len(f.Data))
 	}
 	f.Data, f.Type, f.Ext, f.layout.webp = coded, WebP, webpExt, true
 	return ""

@@ -26,7 +26,7 @@ func (f *File) Recode(ctx context.Context, code func(ctx context.Context, jpeg [
 	case made.Type != WebP || made.layout.width != f.layout.width || made.layout.height != f.layout.height:
 		return "cwebp did not return a WebP image of the same size"
 	case 5*len(coded) > 4*len(f.Data):
-		return fmt.Sprintf("the WebP image would be %d bytes instead of %d, which is not small enough", len(coded), len(f.Data))
+		return fmt.Sprintf("the WebP image (%d bytes) would not be small enough compared with the original (%d bytes)", len(coded), len(f.Data))
 	}
 	*f = *made
 	return ""

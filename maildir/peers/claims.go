@@ -85,8 +85,7 @@ func refuseDeclined(err error) error {
 // withClaims waits for a running round to end, and then calls f. The wait and f together may take up to claimPatience.
 // Canceling the caller's context has no effect, because after a push f must still update the claim files.
 func (sy *Sync) withClaims(ctx context.Context, f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("other sync work "+
-		"took too long"))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), claimPatience, errors.New("another sync took too long"))
 	defer cancel()
 	return sy.inTurn(ctx, func() error { return f(ctx) })
 }

@@ -35,7 +35,7 @@ func DiskFault(err error) string {
 	case errors.Is(err, syscall.EIO):
 		return "the disk reported an I/O error"
 	case errors.Is(err, fs.ErrPermission):
-		return "the server has no permission to write to the store"
+		return "the server does not have permission to write to the store"
 	}
 	return "the store could not be written"
 }

@@ -106,7 +106,7 @@ func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
 	f, _, err := tree.OpenPlain(name, flags)
 	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}, so no server can lock the store. "+
-		"Remove it, then start the server again."), name)
+		"Remove that file, then start the server again."), name)
 }
 
 // CheckLock opens the lock file as a server does, and closes it. It changes nothing. It returns the same errors as

@@ -31,7 +31,7 @@ func (t *toolset) receive() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "receive",
 		Hints: tool.Adds(),
-		About: "Use to get new mail: returns your oldest unread message and marks it as read. Each message is returned once.",
+		About: "Use to get new mail. Returns your oldest unread message and marks it as read. Each message is returned once.",
 		Out:   receivedShape{},
 	}, func(ctx context.Context, _ *struct{}) (any, error) {
 		w, p, err := t.meet(ctx)

@@ -39,7 +39,7 @@ func (t *toolset) emailList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_list",
 		Hints: tool.Reads(),
-		About: "Use to see what is in your mailbox: lists a page of its emails, newest first.",
+		About: "Use to see what is in your mailbox. Lists a page of its emails, newest first.",
 		Out:   emailsShape{},
 	}, func(ctx context.Context, r *listRequest) (any, error) {
 		if err := r.Folder.known(); err != nil {

@@ -56,7 +56,7 @@ func (t *toolset) emailRead() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_read",
 		Hints: tool.Reads(),
-		About: "Use to read an email in your mailbox: returns the whole file, header and body. The email stays unread.",
+		About: "Use to read an email in your mailbox. Returns the whole file, header and body. The email stays unread.",
 		Out:   letterShape{},
 	}, func(ctx context.Context, r *readRequest) (any, error) {
 		if err := cmp.Or(r.ID.usable(), r.Folder.known()); err != nil {

@@ -19,7 +19,7 @@ func (t *toolset) emailReply() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "email_reply",
 		Hints: tool.Mails(t.leaves()),
-		About: "Use to answer an email in your mailbox: sends a reply in its thread.",
+		About: "Use to answer an email in your mailbox. Sends a reply in its thread.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {
 		if err := cmp.Or(r.ID.usable(), r.variants.exclusive()); err != nil {

@@ -27,7 +27,7 @@ func (t *toolset) hookCreate() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_create",
 		Hints: tool.Marks(),
-		About: "Use to run a command when your mailbox receives or sends an email: the command gets the email on standard input.",
+		About: "Use to run a command when your mailbox receives or sends an email. The command gets the email on standard input.",
 		Out:   hookNameShape{},
 	}, func(ctx context.Context, r *hookRequest) (any, error) {
 		h := hook.Hook{

@@ -32,7 +32,7 @@ func (t *toolset) hookList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "hook_list",
 		Hints: tool.Reads(),
-		About: "Use to see which commands run for your mailboxes: lists all hooks, or those of one mailbox.",
+		About: "Use to see which commands run for your mailboxes. Lists all hooks, or those of one mailbox.",
 		Out:   hooksShape{},
 	}, func(ctx context.Context, r *hooksRequest) (any, error) {
 		if r.Mailbox != "" {

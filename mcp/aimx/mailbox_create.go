@@ -18,7 +18,7 @@ func (t *toolset) mailboxCreate() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "mailbox_create",
 		Hints: tool.Marks(),
-		About: "Use to create a mailbox that you own: returns its address. If you own it already, returns the same address.",
+		About: "Use to create a mailbox that you own. Returns its address. If you own it already, returns the same address.",
 		Out:   addressShape{},
 	}, func(ctx context.Context, r *createRequest) (any, error) {
 		name := t.local(r.Name)

@@ -17,7 +17,7 @@ func (t *toolset) mailboxList() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "mailbox_list",
 		Hints: tool.Reads(),
-		About: "Use to see which mailboxes you own: lists them with their folders and counts.",
+		About: "Use to see which mailboxes you own. Lists them with their folders and counts.",
 		Out:   mailboxesShape{},
 	}, func(ctx context.Context, r *pageRequest) (any, error) {
 		v, err := t.project(ctx)

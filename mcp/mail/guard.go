@@ -30,7 +30,7 @@ func (t *Toolset) installGuard() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "install_precommit_guard",
 		Hints: tool.Marks(),
-		About: "Use to enforce claims in a Git repository: installs a pre-commit guard that blocks commits of files that another agent " +
+		About: "Use to enforce claims in a Git repository. Installs a pre-commit guard that blocks commits of files that another agent " +
 			"has claimed.",
 		Out: doneShape{},
 	}, func(ctx context.Context, r *installRequest) (any, error) {
@@ -55,7 +55,7 @@ func (t *Toolset) uninstallGuard() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "uninstall_precommit_guard",
 		Hints: tool.Marks(),
-		About: "Use to stop enforcing claims: removes the Git pre-commit guard and keeps earlier hooks.",
+		About: "Use to stop enforcing claims. Removes the Git pre-commit guard and keeps earlier hooks.",
 		Out:   doneShape{},
 	}, func(ctx context.Context, r *uninstallRequest) (any, error) {
 		at, err := site(r.Repo)

@@ -42,7 +42,7 @@ var prompts = []prompt{
 		about: "Read the unread mail, report what arrived and propose answers.",
 		args: []promptArgument{
 			{"agent", "agent whose mail to read", "the agent you are acting as"},
-			{"project", "absolute path of the code base, or slug", "the project of this code base"},
+			{"project", "absolute path of the code base, or slug", "this code base's project"},
 		},
 	},
 	{

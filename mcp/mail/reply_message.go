@@ -29,7 +29,7 @@ func (t *Toolset) replyMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "reply_message",
 		Hints: tool.Adds(),
-		About: "Use to answer a message: sends a reply in its thread, by default to its sender. Also marks the original as read, and " +
+		About: "Use to answer a message. Sends a reply in its thread, by default to its sender. Also marks the original as read, and " +
 			"acknowledges it if requested.",
 		Out: Sent{},
 	}, func(ctx context.Context, r *replyRequest) (any, error) {

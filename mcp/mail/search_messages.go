@@ -45,7 +45,7 @@ func (t *Toolset) searchMessages() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "search_messages",
 		Hints: tool.Reads(),
-		About: "Use to find earlier messages: searches subjects and bodies of all messages in a project, and returns " +
+		About: "Use to find earlier messages. Searches subjects and bodies of all messages in a project, and returns " +
 			"excerpts. Read one in full at resource://message/{id}.",
 		Out: Hits{},
 	}, func(ctx context.Context, r *searchRequest) (any, error) {

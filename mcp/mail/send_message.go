@@ -38,7 +38,7 @@ func (t *Toolset) sendMessage() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send_message",
 		Hints: tool.Adds(),
-		About: "Use to mail people, or agents in other sessions and programs: sends a markdown message to all recipients " +
+		About: "Use to mail people, or agents in other sessions and programs. Sends a markdown message to all recipients " +
 			"or to none, and " +
 			"returns its id.",
 		Out: Sent{},

@@ -24,7 +24,7 @@ func (t *Toolset) summarizeThread() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "summarize_thread",
 		Hints: tool.Reads(),
-		About: "Use to catch up on a long thread: summarizes key points, decisions, actions, open questions and code. Full thread: " +
+		About: "Use to catch up on a long thread. Summarizes key points, decisions, actions, open questions and code. Full thread: " +
 			"resource://thread/{thread_id}.",
 		Out: ThreadSummary{},
 	}, func(ctx context.Context, r *summaryRequest) (any, error) {

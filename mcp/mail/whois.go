@@ -38,7 +38,7 @@ func (t *Toolset) whois() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "whois",
 		Hints: tool.Reads(),
-		About: "Use to look up one agent, or to check your own name: returns profile, activity, unread mail, claims and commits.",
+		About: "Use to look up one agent, or to check your own name. Returns profile, activity, unread mail, claims and commits.",
 		Out:   Whois{},
 	}, func(ctx context.Context, r *whoisRequest) (any, error) {
 		p, note, err := t.project(ctx, r.Project)

@@ -25,7 +25,7 @@ func (t *Toolset) checkMail() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "check_mail",
 		Hints: tool.Adds(),
-		About: "Use to get new mail: takes the oldest message out of your mailbox, or returns null if there is none. Can wait for one.",
+		About: "Use to get new mail. Takes the oldest message out of your mailbox, or returns null if there is none. Can wait for one.",
 		Out:   mailShape{},
 	}, func(ctx context.Context, r *checkRequest) (any, error) {
 		p, me, err := t.meet(ctx)

@@ -23,7 +23,7 @@ func (t *Toolset) sendToAgent() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "send_to_agent",
 		Hints: tool.Adds(),
-		About: "Use to write to another agent: puts a message into its mailbox. With msg_id, resending is safe.",
+		About: "Use to write to another agent. Puts a message into its mailbox. With msg_id, resending is safe.",
 		Out:   sentShape{},
 	}, func(ctx context.Context, r *sendRequest) (any, error) {
 		d := maildir.Draft{

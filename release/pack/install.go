@@ -37,7 +37,7 @@ func (e *edition) registry() error {
 		return fmt.Errorf("server.json: %w", err)
 	}
 	if entry["name"] != e.Registry {
-		return errors.New("server.json does not have the name from release/home: run go -C release run ./apply")
+		return errors.New("the name in server.json differs from release/home: run go -C release run ./apply")
 	}
 	version, err := pythonVersion(e.Version)
 	if err != nil {
