@@ -223,7 +223,7 @@ func (d *doctor) server(ctx context.Context) {
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
 		d.note("server: process %s is using the store, but is not responding on %s. It may be a server that is "+
-			"starting or has hung, or another mailtree command", holder, storedir.SocketPath(d.p.cfg.Store))
+			"starting or has hung, or another mailtree command. If this does not change within a few minutes: `mailtree stop`", holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
