@@ -47,7 +47,7 @@ func TestPrompt(t *testing.T) {
 		answered := s.asks(agent, c.pane)
 		contains(t, b.words(s.base+"/", `id="g-blocked">`, "</ul>"), "Blocked on you 1 "+agent+" asks now permission prompt in claude in its terminal "+c.want)
 		contains(t, b.see(s.base+"/"), `Needs you <b>1</b>`, `<a class="row" href="`+s.base+`/agents#`+agent+`">`)
-		contains(t, b.words(s.base+"/agents", `<li id="`+agent+`">`, "</li>"), agent+" asks ", "waiting for the user&#39;s permission: "+c.want)
+		contains(t, b.words(s.base+"/agents", `<li id="`+agent+`">`, "</li>"), agent+" asks ", "waiting for the user&#39;s permission. Answer in its terminal: "+c.want)
 		answered()
 		if text := b.see(s.base + "/"); strings.Contains(text, "permission prompt") {
 			t.Errorf("%s's prompt was answered:\n%s", agent, text)

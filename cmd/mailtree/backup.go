@@ -195,7 +195,7 @@ func (p *program) tellRestored(r *backup.Restored) {
 		count(r.Projects, "project"), p.cfg.Store, r.Created.Local().Format("2006-01-02 15:04:05"))}
 	if r.Emails > 0 {
 		lines = append(lines, fmt.Sprintf("did not send %s from the queue, because the original store may have done so. The "+
-			"senders get a report with the ID of each email. To send one: `mailtree gateway queue --retry ID`", count(r.Emails, "email")))
+			"senders get a report, and can send the mail again", count(r.Emails, "email")))
 	}
 	if r.Runs > 0 {
 		lines = append(lines, fmt.Sprintf("did not repeat %s, because the outcome in the original store is unknown", count(r.Runs, "hook run")))

@@ -54,6 +54,8 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 			return stopping, p.awaitEnd(ctx, stopping.Process)
 		case !errors.Is(err, errNoServer) && !errors.Is(err, context.DeadlineExceeded):
 			return stopping, err
+		case !held && errors.Is(err, context.DeadlineExceeded):
+			return stopping, errors.New("the server is not responding, and it does not hold the store's lock")
 		case !held && stopping.Process == 0:
 			return stopping, &exitError{exitNothing, fmt.Errorf("no server is running for the store %s", p.cfg.Store)}
 		case !held:
@@ -63,8 +65,11 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			return stopping, fmt.Errorf("process %d is using the store but is not responding. Messages that were sent are on "+
-				"disk, so you can end it: kill -9 %[1]d", stopping.Process)
+			if stopping.Process == 0 {
+				return stopping, errors.New("an unknown process is using the store but is not responding")
+			}
+			return stopping, fmt.Errorf("process %d is using the store but is not responding. If it is a server that has hung, "+
+				"you can end it, because sent messages are on disk: kill -9 %[1]d", stopping.Process)
 		}
 	}
 }

@@ -85,8 +85,8 @@ func lookAt(f *os.File) (indexState, error) {
 }
 
 func damagedIndex(why error) *hold {
-	h := waiting("The Git index of the mail repository cannot be read (%s). Remove .git/index in the mail folder, and the server "+
-		"recreates it from the last commit: rm \"$(mailtree path)/.git/index\"", oneLine(why.Error(), 200))
+	h := waiting("The Git index of the mail repository cannot be read (%s). Remove .git/index in the mail folder: the server "+
+		"recreates it from the last commit.", oneLine(why.Error(), 200))
 	h.cause = why
 	return h
 }

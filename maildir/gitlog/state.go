@@ -58,7 +58,7 @@ func modeOf(err error) (mode, reason string) {
 		return h.mode, h.reason
 	}
 	return "waiting", "The last commit failed (" + oneLine(err.Error(), 200) + "). The mail is safe, " +
-		"and the server will retry. If this error stays, see `mailtree help troubleshoot#the-mails-git-repository-is-damaged`"
+		"and the server will retry."
 }
 
 // unavailable converts an error to a refusal that wraps refusal.ErrUnavailable.

@@ -60,7 +60,7 @@ func hostileImages(t testing.TB) []sample {
 		{"JPEG without pixels.jpg", j[:2] + "\xff\xd9", ".bin not a valid JPEG"},
 		{"JPEG with Exif data.jpg", j[:2] + "\xff\xe1\x00\x08Exif\x00\x00" + j[2:], ".jpg Exif"},
 		{"JPEG of 5,000 scans.jpg", j[:scan] + strings.Repeat(j[scan:len(j)-2], 5000) + "\xff\xd9", ".bin too many progressive scans"},
-		{"JPEG of noise.jpg", asJPEG(t, noise(256, 256)), ".jpg instead of"},
+		{"JPEG of noise.jpg", asJPEG(t, noise(256, 256)), ".jpg not be small enough"},
 		{"GIF of 4,000 million pixels.gif", asGIF(t, 65535, 65535, 1), ".bin too many pixels"},
 		{"GIF cut off.gif", g[:len(g)-20], ".bin not a valid GIF"},
 		{"GIF animated.gif", film, ".gif animated"},

@@ -104,7 +104,7 @@ func Take(root string) (*Lock, error) {
 // os.OpenFile.
 func openLock(root string, flags int) (*os.File, error) {
 	name := filepath.Join(root, lockFile)
-	f, _, err := tree.OpenPlain(name, flags)
+	f, _, err := tree.OpenPlain(name, flags|unix.O_NOFOLLOW)
 	return f, registry.WrongFile(err, refusal.Unavailable("{=other} is {why}, so no server can lock the store. "+
 		"Remove that file, then start the server again."), name)
 }
