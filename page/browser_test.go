@@ -45,16 +45,12 @@ func (s *site) tab() *tab {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(hang))
-	ctx, stop := context.WithTimeout(context.Background(), 20*time.Minute) // s.Context is done before the browser can exit
+	ctx, stop := context.WithTimeout(s.Context(), 20*time.Minute)
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
 	s.Cleanup(stop)
-	ctx, _ = chromedp.NewContext(ctx)
-	s.Cleanup(func() {
-		if err := chromedp.Cancel(ctx); err != nil {
-			s.Error(err)
-		}
-	})
+	ctx, stop = chromedp.NewContext(ctx)
+	s.Cleanup(stop)
 	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx is done
 		s.Fatal(err)
 	}
