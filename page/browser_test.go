@@ -44,7 +44,7 @@ func (s *site) tab() *tab {
 		s.Skip("not done here: the page in a browser; it needs chromium, and time")
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(hang))
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(waits.Hang))
 	ctx, stop := context.WithTimeout(s.Context(), 20*time.Minute)
 	s.Cleanup(stop)
 	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
@@ -71,13 +71,10 @@ func (s *site) profile() string {
 	return dir
 }
 
-// hang is the maximum wait for the browser. It only ends a test that hangs.
-const hang = 5 * time.Minute
-
 // must makes the browser perform the actions, and fails the test if they fail or hang.
 func (b *tab) must(what string, actions ...chromedp.Action) {
 	b.Helper()
-	ctx, stop := context.WithTimeout(b.browser, hang)
+	ctx, stop := context.WithTimeout(b.browser, waits.Hang)
 	defer stop()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		b.Fatalf("%s: %v", what, err)
@@ -110,7 +107,7 @@ func (b *tab) expect(want, script string) {
 // await waits until the script returns true.
 func (b *tab) await(script string) {
 	b.Helper()
-	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(hang)))
+	b.must("wait for "+script, chromedp.Poll(script, nil, chromedp.WithPollingTimeout(waits.Hang)))
 }
 
 // press types a key into the focused element.
@@ -129,7 +126,7 @@ func said(element, text string) chromedp.Action {
 }
 
 // ready waits until the view's script has run.
-var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(hang))
+var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.WithPollingTimeout(waits.Hang))
 
 // TestBrowserLive checks that new mail appears on an open page without disturbing the scroll position, a selection or
 // typing.

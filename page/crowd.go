@@ -44,7 +44,8 @@ func (v *view) stuck() (map[string]stuckAgent, error) {
 		all[unwoken[i].Agent] = stuckAgent{asleep, unwoken[i].String()}
 	}
 	for _, p := range v.p.Sessions.Prompts() {
-		all[p.Agent] = stuckAgent{asking, "Its client is waiting for the user's permission. Answer in its terminal: " + firstOf(p.Pane.Attach(), p.Dir)}
+		all[p.Agent] = stuckAgent{asking, "Its client is waiting for the user's permission. Answer in its terminal: " +
+			firstOf(p.Pane.Attach(), p.Dir)}
 	}
 	return all, err
 }

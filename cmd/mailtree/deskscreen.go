@@ -43,7 +43,8 @@ func deskCommand(p *program) *cobra.Command {
 		in, _ := p.std.in.(*os.File)
 		out, _ := p.std.out.(*os.File)
 		if !cli.IsTerminal(in) || !cli.IsTerminal(out) || slices.Contains([]string{"", "dumb"}, p.variable("TERM")) {
-			return &exitError{exitUsage, errors.New("`mailtree desk` needs a terminal that supports full-screen programs. To print the list instead, run `mailtree`")}
+			return &exitError{exitUsage, errors.New("`mailtree desk` needs a terminal that supports full-screen programs. " +
+				"To print the list instead, run `mailtree`")}
 		}
 		if err := p.needPerson("use the desk"); err != nil {
 			return err

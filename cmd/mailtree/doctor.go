@@ -223,7 +223,8 @@ func (d *doctor) server(ctx context.Context) {
 	var r healthReport
 	if err := c.Get(ctx, "/health", &r); err != nil {
 		d.note("server: process %s is using the store, but is not responding on %s. It may be a server that is "+
-			"starting or has hung, or another mailtree command. If this does not change within a few minutes: `mailtree stop`", holder, storedir.SocketPath(d.p.cfg.Store))
+			"starting or has hung, or another mailtree command. If this does not change within a few minutes: `mailtree stop`",
+			holder, storedir.SocketPath(d.p.cfg.Store))
 		return
 	}
 	switch {
@@ -325,8 +326,9 @@ func (d *doctor) watches() {
 		return nil
 	})
 	if folders*5 > limit*4 {
-		d.say("inotify: there are %d folders to watch, more than 80%% of fs.inotify.max_user_watches (%d). Raise the limit with `sudo sysctl "+
-			"fs.inotify.max_user_watches=%d`. To make the change permanent, also set the limit in /etc/sysctl.d", folders, limit, max(524288, folders*4))
+		d.say("inotify: there are %d folders to watch, more than 80%% of fs.inotify.max_user_watches (%d). Raise the limit "+
+			"with `sudo sysctl fs.inotify.max_user_watches=%d`. To make the change permanent, also set the limit in /etc/sysctl.d",
+			folders, limit, max(524288, folders*4))
 		return
 	}
 	d.ok("inotify: %d folders to watch, %d allowed", folders, limit)

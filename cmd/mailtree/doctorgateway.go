@@ -82,7 +82,8 @@ func (d *doctor) domain(domain string) {
 	switch {
 	case len(d.p.cfg.Gateway.Allow) == 0:
 	case errors.Is(err, fs.ErrNotExist):
-		d.say("gateway: mail from %s is not signed, because the domain has no key. To create the key: `mailtree gateway setup %s`", domain, domain)
+		d.say("gateway: mail from %s is not signed, because the domain has no key. To create the key: "+
+			"`mailtree gateway setup %s`", domain, domain)
 	case err != nil:
 		d.say("gateway: mail from %s is not signed: %v", domain, err)
 	}

@@ -207,7 +207,7 @@ func (r *peril) contest() error {
 // file again after any operation, so the claim must be back first.
 func (r *peril) secondClaim(error) {
 	r.d.t.Helper()
-	if r.aimed != nil && !r.machine() {
+	if !r.machine() {
 		r.agree()
 	}
 	if err := r.contest(); err != nil {

@@ -44,7 +44,7 @@ func TestScripts(t *testing.T) {
 	runScripts(t, p)
 }
 
-// runScripts runs scripts in memory if inmemory.Dir would use it.
+// runScripts runs scripts in memory if inmemory.Folder returns a folder.
 func runScripts(t *testing.T, p testscript.Params) {
 	t.Helper()
 	if dir := inmemory.Folder(); dir != "" {

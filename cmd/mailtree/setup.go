@@ -390,7 +390,8 @@ func (p *program) direct(ctx context.Context, c clients.Client) (clients.Server,
 	if p.cfg.RequireToken || !onLoopback(direct.URL) { // a server that other users can reach requires the token
 		direct.Headers = clients.HeadersCommand(p.namedStore())
 		if !c.TakesHeaders() {
-			return direct, &exitError{exitUsage, errors.New("the server requires its token over HTTP, and the client's file would contain that token: omit --http")}
+			return direct, &exitError{exitUsage, errors.New("the server requires its token over HTTP, and the client's " +
+				"file would contain that token: omit --http")}
 		}
 	}
 	if at != "" && at != direct.URL {

@@ -41,8 +41,8 @@ func stopCommand(p *program) *cobra.Command {
 // longestStop is how long a server may take to finish its work.
 const longestStop = 30 * time.Second
 
-// stop stops the server, and returns once the server has exited. A server that is starting or stopping holds the
-// store's lock but does not respond. In that case, stop asks again until the server responds or has exited.
+// stop stops the server, and returns once the server has exited. A server that is starting, stopping or hung holds
+// the store's lock but does not respond. In that case, stop asks again until the server responds or has exited.
 func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longestStop)
 	defer cancel()
@@ -52,10 +52,9 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		switch {
 		case err == nil:
 			return stopping, p.awaitEnd(ctx, stopping.Process)
-		case !errors.Is(err, errNoServer) && !errors.Is(err, context.DeadlineExceeded):
-			return stopping, err
-		case !held && errors.Is(err, context.DeadlineExceeded):
-			return stopping, errors.New("the server is not responding, and it does not hold the store's lock")
+		case held && errors.Is(err, context.DeadlineExceeded): // the server has hung, or is busy: ask again
+		case !errors.Is(err, errNoServer):
+			return stopping, fmt.Errorf("cannot ask the server to stop: %w", err)
 		case !held && stopping.Process == 0:
 			return stopping, &exitError{exitNothing, fmt.Errorf("no server is running for the store %s", p.cfg.Store)}
 		case !held:
@@ -66,7 +65,8 @@ func (p *program) stop(ctx context.Context) (stopping mcpserver.Stopping, err er
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
 			if stopping.Process == 0 {
-				return stopping, errors.New("an unknown process is using the store but is not responding")
+				return stopping, errors.New("a process is using the store but is not responding, and the lock file does not " +
+					"name it. It may be `mailtree restore` or a server that is starting: wait, and then try again")
 			}
 			return stopping, fmt.Errorf("process %d is using the store but is not responding. If it is a server that has hung, "+
 				"you can end it, because sent messages are on disk: kill -9 %[1]d", stopping.Process)

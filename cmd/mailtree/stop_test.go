@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,8 @@ func TestStopOfEndingServer(t *testing.T) {
 	}
 }
 
-// TestStopOfHungServer checks that stop names the process of a server that accepts connections but does not respond.
+// TestStopOfHungServer checks that stop says how to end a server that accepts connections but does not respond. If the
+// lock file does not name the process, stop must not print a command that ends a process.
 func TestStopOfHungServer(t *testing.T) {
 	t.Parallel()
 	store := t.TempDir()
@@ -53,11 +55,19 @@ func TestStopOfHungServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	var said bytes.Buffer
-	code := run(ctx, []string{"stop", "--store", store}, nil, stdio{out: &said, err: &said})
-	if want := fmt.Sprintf("kill -9 %d\n", os.Getpid()); code != exitFailed || !strings.HasSuffix(said.String(), want) {
-		t.Errorf("exit status %d: %s", code, &said)
+	stop := func() (int, string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		var said bytes.Buffer
+		return run(ctx, []string{"stop", "--store", store}, nil, stdio{out: &said, err: &said}), said.String()
+	}
+	if code, said := stop(); code != exitFailed || !strings.HasSuffix(said, fmt.Sprintf("kill -9 %d\n", os.Getpid())) {
+		t.Errorf("exit status %d: %s", code, said)
+	}
+	if err := os.Truncate(filepath.Join(store, "server.lock"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if code, said := stop(); code != exitFailed || strings.Contains(said, "kill") {
+		t.Errorf("without a PID: exit status %d: %s", code, said)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -91,7 +90,7 @@ func (s *Codebases) Refuse(path string) error {
 	}
 	for _, at := range []string{path, real} {
 		for _, dir := range []string{"/proc", "/sys", "/dev", s.store.Root, root} {
-			if !within(at, dir) || dir == "/dev" && within(at, "/dev/shm") { // Linux keeps ordinary files in memory there
+			if !isIn(at, dir) || dir == "/dev" && isIn(at, "/dev/shm") { // Linux keeps ordinary files in memory there
 				continue
 			}
 			whose := "the system folder " + dir
@@ -109,9 +108,6 @@ func (s *Codebases) Refuse(path string) error {
 	}
 	return nil
 }
-
-// within reports whether the path is the folder or below it.
-func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // FindClone looks for an existing project whose folder contains another clone of the repository in a new project's
 // folder. If it finds one, it adds the new folder to the map of folders and returns the existing project's slug.

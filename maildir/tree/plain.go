@@ -26,7 +26,11 @@ func ReadPlain(name string, limit int64) ([]byte, FileStat, error) {
 func OpenPlain(name string, flags int) (*os.File, FileStat, error) {
 	f, err := os.OpenFile(name, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if err != nil {
-		if fi, serr := os.Stat(name); serr == nil && !fi.Mode().IsRegular() { // a socket, or a folder opened to write
+		stat := os.Stat
+		if flags&syscall.O_NOFOLLOW != 0 {
+			stat = os.Lstat
+		}
+		if fi, serr := stat(name); serr == nil && !fi.Mode().IsRegular() { // a link, a socket, or a folder opened to write
 			return nil, StatOfInfo(fi), NotRegular(fi.Mode())
 		}
 		return nil, FileStat{}, err

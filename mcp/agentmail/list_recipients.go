@@ -27,7 +27,7 @@ func (t *toolset) listRecipients() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list-recipients",
 		Hints: tool.Marks(), // this tool is not read-only, because the call registers its caller
-		About: "Use to see whom you can write to. Lists the names of all agents, including your own.",
+		About: "Use to see who you can write to. Lists the names of all agents, including your own.",
 		Out:   recipientsShape{},
 	}, func(ctx context.Context, r *recipientsRequest) (any, error) {
 		w, p, err := t.meet(ctx)

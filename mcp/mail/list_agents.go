@@ -55,7 +55,7 @@ func (t *Toolset) listAgents() tool.Tool {
 	return tool.Of(tool.Tool{
 		Name:  "list_agents",
 		Hints: tool.Reads(),
-		About: "Use to find out whom you can mail. Lists people and agents in other sessions and programs, with status, unread mail " +
+		About: "Use to find out who you can mail. Lists people and agents in other sessions and programs, with status, unread mail " +
 			"and claims.",
 		Out: Directory{},
 	}, func(ctx context.Context, r *agentsRequest) (any, error) {
