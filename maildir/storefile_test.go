@@ -38,12 +38,7 @@ func TestFileProblems(t *testing.T) {
 			}
 			return err
 		},
-		"a device": func(file string) error {
-			if filepath.Base(file) == logFile { // a symbolic link at this path is not followed
-				return mkfifo(file)
-			}
-			return os.Symlink("/dev/null", file)
-		},
+		"a device": func(file string) error { return os.Symlink("/dev/null", file) },
 	} {
 		root := t.TempDir()
 		for _, name := range storeFiles {
@@ -53,8 +48,9 @@ func TestFileProblems(t *testing.T) {
 		}
 		got := FileProblems(root)
 		for _, name := range storeFiles {
-			if name == logFile && what == "a device" {
-				continue
+			what := what
+			if what == "a device" && (name == logFile || name == "server.lock") { // a link at this path is not followed
+				what = "a symbolic link"
 			}
 			if !slices.ContainsFunc(got, func(err error) bool {
 				return strings.Contains(err.Error(), name+" is "+what) && errors.Is(err, ErrUnavailable)
