@@ -18,7 +18,8 @@ func ackCommand(p *program) *cobra.Command {
 		Use:   "ack ID...",
 		Short: "Acknowledge messages",
 		Long: "Let senders know that you have taken note of their messages. The command also marks the messages as read. A row\n" +
-			"number from `mailtree` selects every message in that thread that needs an acknowledgement.",
+			"number from `mailtree` selects every message in that thread that needs an acknowledgement, except unread messages that\n" +
+			"arrived after the list was printed.",
 	}, "Acknowledge", needsAck, func(ctx context.Context, d *deskWork, id string) error {
 		args := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "message_id": id}
 		return call(ctx, d, "acknowledge_message", args, func(a *mail.Acked) error {
@@ -37,7 +38,7 @@ func archiveCommand(p *program) *cobra.Command {
 		Short: "Archive messages",
 		Long: "Archive messages in your inbox and mark them as read. Inbox lists then omit them (`mailtree inbox --archived` shows\n" +
 			"them); searches and threads still include them. A row number from `mailtree` selects every message from that thread\n" +
-			"in your inbox.",
+			"in your inbox, except unread messages that arrived after the list was printed.",
 	}, "Archive", func(*mail.Delivery) bool { return true }, func(ctx context.Context, d *deskWork, id string) error {
 		return askAbout(ctx, d, "archive", id, func(a *mcpserver.Archived) error {
 			d.Say(nil, "archived %s: %s", d.ShortID(a.ID), cli.Line(a.Subject))
@@ -67,7 +68,8 @@ func rmCommand(p *program) *cobra.Command {
 }
 
 // eachMessage turns c into a command that calls do for each message in its arguments. If an argument is the row number
-// of a thread, messagesOf uses wanted to select messages from that thread. If do fails for one message, the command
+// of a thread, messagesOf uses wanted to select messages from that thread; messages that arrived after the list was
+// printed stay as they are. If do fails for one message, the command
 // still handles the remaining messages. At the end, it prints the command that undoes the action, and the next waiting
 // message. question is the first word of the confirmation question that confirmMessages asks.
 func (p *program) eachMessage(
@@ -80,10 +82,20 @@ func (p *program) eachMessage(
 		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
 			var failed []error
-			var all []string
+			var all, newer []string
 			done := 0
 			for i := range d.IDs {
-				ids, err := d.messagesOf(ctx, i, wanted)
+				listed := wanted
+				if wanted != nil {
+					listed = func(m *mail.Delivery) bool {
+						if wanted(m) && d.threads[i].isNewer(m) {
+							newer = append(newer, m.ID)
+							return false
+						}
+						return wanted(m)
+					}
+				}
+				ids, err := d.messagesOf(ctx, i, listed)
 				if err != nil {
 					failed = append(failed, err)
 				}
@@ -98,6 +110,9 @@ func (p *program) eachMessage(
 				} else {
 					done++
 				}
+			}
+			for _, id := range newer {
+				d.Say(d.Warn, "%s arrived after the list and is unchanged: mailtree read %s", d.ShortID(id), d.ShortID(id))
 			}
 			if done > 0 && !d.json {
 				p.tellNext(ctx, d, "")

@@ -51,7 +51,7 @@ type deskWork struct {
 	places   repo.Folders // the folders that contain projects' code bases
 	json     bool         // print results as JSON
 	listFile string       // path returned by program.listFile
-	threads  []string     // the threads of the rows, as in namedRows.Threads
+	threads  []rowThread  // the threads of the rows, as in namedRows.Threads
 	unsure   bool         // the user must confirm the action (see namedRows.Unsure)
 	cursor   string       // where to continue a list; empty means at the beginning
 	listed   []string     // ids of the messages that this command has listed so far

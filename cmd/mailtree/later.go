@@ -11,6 +11,7 @@ import (
 	"mailtree/maildir"
 	"mailtree/maildir/format"
 	mcpserver "mailtree/mcp"
+	"mailtree/mcp/mail"
 )
 
 func laterCommand(p *program) *cobra.Command {
@@ -18,7 +19,8 @@ func laterCommand(p *program) *cobra.Command {
 		Use:   "later ID...",
 		Short: "Hide threads for a while",
 		Long: "Hide threads from the list that `mailtree` prints. A thread appears again when the time is up, or when a newer\n" +
-			"message arrives in it. The command does not mark anything as read.",
+			"message arrives in it. The command does not mark anything as read. It does not hide a row of the list if a message\n" +
+			"has arrived in that thread since the list was printed.",
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: p.completeMessages,
 	}
@@ -34,6 +36,11 @@ func laterCommand(p *program) *cobra.Command {
 		}
 		p.step = format.NewStep()
 		return p.atDesk(c.Context(), f, mine, ids, func(ctx context.Context, d *deskWork) error {
+			for i := range d.IDs {
+				if err := d.needNoNewer(ctx, i); err != nil {
+					return err
+				}
+			}
 			if err := p.confirmMessages(ctx, d, "Hide", d.IDs); err != nil {
 				return err
 			}
@@ -54,4 +61,21 @@ func laterCommand(p *program) *cobra.Command {
 		})
 	}
 	return c
+}
+
+// needNoNewer returns an error if the argument at index i is a row of a list, and an unread message has arrived in the
+// row's thread since the list was printed.
+func (d *deskWork) needNoNewer(ctx context.Context, i int) error {
+	newer := ""
+	_, err := d.messagesOf(ctx, i, func(m *mail.Delivery) bool {
+		if d.threads[i].isNewer(m) {
+			newer = d.ShortID(m.ID)
+		}
+		return false
+	})
+	if err == nil && newer != "" {
+		err = fmt.Errorf("nothing was hidden, because %s arrived in the thread after the list was printed. To read it: mailtree read %s",
+			newer, newer)
+	}
+	return err
 }

@@ -44,9 +44,9 @@ type lastList struct {
 	Project string   `json:"project"` // the project's slug
 	IDs     []string `json:"ids"`     // the ids of the rows' messages, starting with row 1
 
-	// Threads contains the ids of the threads if plain `mailtree` printed this list. In that case, IDs contains each
-	// thread's waiting message.
-	Threads []string `json:"threads,omitempty"`
+	// Threads contains the rows' threads if plain `mailtree` printed this list. In that case, IDs contains each thread's
+	// waiting message.
+	Threads []rowThread `json:"threads,omitempty"`
 
 	// Projects contains the projects of the rows if this is a list of all projects. In that case, Project is "".
 	Projects []string `json:"projects,omitempty"`
@@ -54,6 +54,20 @@ type lastList struct {
 	Opened []openedThread `json:"opened,omitempty"` // the threads that were shown after the list
 
 	Next nextPage `json:"next,omitzero"` // position from which to continue the list that was shown last
+}
+
+// rowThread is the thread in a row of a list from plain `mailtree`.
+type rowThread struct {
+	ID string `json:"id"`
+
+	// Waiting contains the ids of the messages that were waiting when the list was printed. Unread messages that are not
+	// in it arrived later. It is empty if the server did not list all of them.
+	Waiting []string `json:"waiting,omitempty"`
+}
+
+// isNewer reports whether a message in the thread arrived after the list was printed, and has not been read since.
+func (t *rowThread) isNewer(m *mail.Delivery) bool {
+	return len(t.Waiting) > 0 && !m.Read && !slices.Contains(t.Waiting, m.ID)
 }
 
 // projectOf returns the project of the row with a zero-based index.
@@ -173,7 +187,7 @@ func (p *program) listFile() string {
 // number returns a name for each of the given messages in a list. The names are row numbers if there is a terminal, and
 // short ids otherwise. The numbers continue after those of the previous call in the same command. In a list of threads,
 // threads contains the thread of each message.
-func (d *deskWork) number(ids []string, threads ...string) []string {
+func (d *deskWork) number(ids []string, threads ...rowThread) []string {
 	names := make([]string, len(ids))
 	for i, id := range ids {
 		names[i] = d.ShortID(id)
@@ -229,7 +243,7 @@ func rowOfThread(last *lastList, given, project, thread string, ids []string) st
 		}
 	}
 	for row, id := range last.IDs {
-		of := row < len(last.Threads) && last.Threads[row] == thread || slices.Contains(ids, id)
+		of := row < len(last.Threads) && last.Threads[row].ID == thread || slices.Contains(ids, id)
 		if of && last.projectOf(row) == project {
 			return strconv.Itoa(row + 1)
 		}
@@ -268,10 +282,10 @@ const shortestID = 4
 
 // namedRows contains the messages that a command line specifies.
 type namedRows struct {
-	IDs     []string // full or abbreviated ids
-	Threads []string // for each id that is a row of a list from plain `mailtree`, the row's thread; empty for other ids
-	Project string   // the project of the rows; empty if no argument is a row
-	Unsure  bool     // an argument is a row, and the last list was not printed by plain `mailtree`
+	IDs     []string    // full or abbreviated ids
+	Threads []rowThread // for each id that is a row of a list from plain `mailtree`, the row's thread; empty for other ids
+	Project string      // the project of the rows; empty if no argument is a row
+	Unsure  bool        // an argument is a row, and the last list was not printed by plain `mailtree`
 }
 
 // rowsToIDs replaces each row number, and each name of a message in a thread, with the message's id. It returns an
@@ -281,7 +295,7 @@ func (p *program) rowsToIDs(args []string) (named namedRows, err error) {
 	file := p.listFile()
 	last := readList(file)
 	for _, arg := range args {
-		thread, project := "", ""
+		thread, project := rowThread{}, ""
 		switch {
 		case rowNumber().MatchString(arg):
 			n, err := last.row(file, arg)
@@ -336,8 +350,8 @@ func (l *lastList) row(file, arg string) (int, error) {
 // a row in a list of threads, messagesOf returns every message of the thread that was sent to the user, is not
 // archived, and satisfies wanted. If there is no such message, it returns the row's own message.
 func (d *deskWork) messagesOf(ctx context.Context, i int, wanted func(m *mail.Delivery) bool) (ids []string, err error) {
-	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i], "limit": maildir.MaxPage}
-	for more := wanted != nil && d.threads[i] != ""; more; {
+	ask := map[string]any{"project_key": d.Slug, "agent_name": d.Person, "thread_id": d.threads[i].ID, "limit": maildir.MaxPage}
+	for more := wanted != nil && d.threads[i].ID != ""; more; {
 		var page mail.Inbox
 		if err := d.Call(ctx, "check_my_messages", ask, &page); err != nil {
 			return nil, err

@@ -150,7 +150,8 @@ func (p *program) printWaits(d *deskWork, w *maildir.Waits, since string, most i
 // waitRows returns up to most rows of the groups, and the number of remaining rows. If most is 0 or negative, it
 // returns all rows that the server has sent.
 func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.Row, left int) {
-	var ids, of []string
+	var ids []string
+	var of []rowThread
 	groups, limited := w.Groups(), most > 0
 	for i := range groups {
 		g := &groups[i]
@@ -163,7 +164,14 @@ func (p *program) waitRows(d *deskWork, w *maildir.Waits, most int) (rows []cli.
 		}
 		left -= len(g.Prompts) + len(g.Threads)
 		for _, t := range g.Threads {
-			ids, of = append(ids, t.Message), append(of, t.Thread)
+			row := rowThread{ID: t.Thread, Waiting: t.IDs}
+			switch {
+			case g.ID == maildir.OwedGroup: // nothing in it is waiting for the user
+				row.Waiting = []string{t.Message}
+			case t.Waiting > len(t.IDs):
+				row.Waiting = nil
+			}
+			ids, of = append(ids, t.Message), append(of, row)
 			if d.Slug == "" {
 				d.rowProjects = append(d.rowProjects, t.Project)
 			}
