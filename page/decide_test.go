@@ -205,6 +205,30 @@ func (b *tab) inject(script string) {
 	}))
 }
 
+// TestTwoAskers checks that an answer to one agent leaves the question of another agent in the same thread open. Then,
+// the thread offers Yes and No for that question, and the form replies to its author.
+func TestTwoAskers(t *testing.T) {
+	s := open(t, page.Config{})
+	b := s.person()
+	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: "b"}).ID
+	second := s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "And I?", Body: "b", ThreadID: first}).ID
+	b.see(s.base + "/thread/" + first)
+	if _, err := s.p.Box("pat", format.Origin{}).Decide(t.Context(), maildir.Decision{ID: second, Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	text := b.see(s.base + "/thread/" + first)
+	contains(t, text, `data-live data-asks`, `name="reply_to" value="`+first+`"`, `/message/`+first+`/decide`)
+	if strings.Contains(text, `/message/`+second+`/decide`) {
+		t.Errorf("the answered question is offered again:\n%s", text)
+	}
+	if _, err := s.p.Box("pat", format.Origin{}).Decide(t.Context(), maildir.Decision{ID: first, Yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	if text := b.see(s.base + "/thread/" + first); strings.Contains(text, "data-asks") {
+		t.Errorf("offered after the answers:\n%s", text)
+	}
+}
+
 // TestBrowserDecide checks the keys y, n and h. After an answer, the next thread must be shown. The answer must be sent
 // after five seconds, when the next thread is answered, or when the user leaves the page. Before the answer is sent, z
 // must cancel it. A key must have no effect if the thread has just appeared, or if the message is not entirely on the

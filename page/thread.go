@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"mailtree/maildir"
@@ -185,13 +186,19 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 			Sender:     v.senderName(m),
 		})
 	}
-	wrote := false
+	wrote, answered := false, map[string]bool{} // whether the user wrote, and to whom; see index.Replied.ByAgent
 	for i := len(shown.Messages) - 1; i >= 0; i-- {
 		m := &shown.Messages[i]
-		wrote = wrote || m.From == v.Me
+		if m.From == v.Me {
+			wrote = true
+			for _, to := range slices.Concat(m.To, m.CC) {
+				answered[to] = true
+			}
+		}
 		d := m.Mine
 		got := d != nil && !d.Archived && d.Kind != index.KindSent
-		m.Asks = got && !d.Acked && (m.AckRequired || !wrote && d.Kind == "to" && m.Question && !format.ServerName(m.From))
+		open := !answered[m.From] && !(wrote && strings.Contains(m.From, "@"))
+		m.Asks = got && !d.Acked && (m.AckRequired || open && d.Kind == "to" && m.Question && !format.ServerName(m.From))
 		m.Open = m.Open || m.Asks || m.unread() || slices.Contains(shown.opened, m.ID)
 		if answers == nil && (got || wrote) || m.Asks && !shown.Asks {
 			answers = m
