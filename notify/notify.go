@@ -185,38 +185,39 @@ func (n *Notifier) blockers(ctx context.Context) (map[blocker]report, error) {
 	}
 	for i := range w.Blocked {
 		t := &w.Blocked[i]
-		notable, err := n.notable(ctx, t)
+		d, err := n.notable(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		if notable {
-			text := fmt.Sprintf("%s: %s, %s: %s", storedir.SlugWord(t.Project), t.People[0], t.Importance, t.Subject)
+		if d != nil {
+			text := fmt.Sprintf("%s: %s, %s: %s", storedir.SlugWord(t.Project), d.From, d.Importance, index.WithoutRe(d.Subject))
 			lines[blocker{project: t.Project, message: t.Message}] = report{line(text), t.Thread}
 		}
 	}
 	return lines, nil
 }
 
-// notable reports whether a thread's message is worth a notification. This is the case if the message is unread, its
-// author is proven, and the user is not working on another machine.
-func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (bool, error) {
+// notable returns a thread's message if it is worth a notification. This is the case if the message is unread, its
+// author is proven, and the user is not working on another machine. Otherwise, notable returns nil.
+func (n *Notifier) notable(ctx context.Context, t *maildir.WaitingThread) (*index.Delivery, error) {
 	p, err := n.cfg.Store.Project(ctx, t.Project)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	d, err := p.Box(n.cfg.Me, format.Origin{}).Delivery(ctx, t.Message)
-	if err != nil || d.Read {
-		return false, err
-	}
-	if !n.cfg.Store.Proven(d) {
-		return false, nil
+	if err != nil || d.Read || !n.cfg.Store.Proven(d) {
+		return nil, err
 	}
 	newest, err := p.Search(ctx, maildir.SearchRequest{Text: "from:" + n.cfg.Me, Limit: 1})
-	if err != nil || len(newest.Hits) == 0 {
-		return err == nil, err
+	if err != nil {
+		return nil, err
 	}
-	by, _ := n.cfg.Store.VerifiedIn(&newest.Hits[0].MessageRow)
-	return by.Machine == "", nil
+	if len(newest.Hits) > 0 {
+		if by, _ := n.cfg.Store.VerifiedIn(&newest.Hits[0].MessageRow); by.Machine != "" {
+			return nil, nil
+		}
+	}
+	return d, nil
 }
 
 // line returns text as one printable line of at most maxLine bytes.

@@ -43,7 +43,7 @@ func newDesk(t *testing.T) *desk {
 	p, err := d.store.EnsureProject(t.Context(), "/p/shop")
 	d.check(err)
 	d.p = p
-	for _, name := range []string{"Ann", "robin"} {
+	for _, name := range []string{"Ann", "Bob", "robin"} {
 		err := p.Agents.EnsureAgent(t.Context(), name, maildir.Registration{})
 		d.check(err)
 	}
@@ -122,6 +122,25 @@ func TestMail(t *testing.T) {
 	d.look()
 	d.look()
 	d.want("shop: Ann, high: Important")
+}
+
+// TestAuthor checks that the line names the author and the subject of the message that blocks the user, even if the
+// thread contains newer mail by others and begins with mail by others.
+func TestAuthor(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	bob := d.p.Box("Bob", format.Origin{})
+	first, err := bob.Send(t.Context(), maildir.Draft{To: []string{"robin"}, Subject: "Lunch", Body: "text"})
+	d.check(err)
+	_, err = d.p.Box("Ann", format.Origin{}).Send(t.Context(), maildir.Draft{
+		To: []string{"robin"}, Subject: "Rotate now", Body: "text", ThreadID: first.ID, Importance: format.Urgent, AckRequired: true,
+	})
+	d.check(err)
+	_, err = bob.Send(t.Context(), maildir.Draft{To: []string{"robin"}, Subject: "Lunch at noon", Body: "text", ThreadID: first.ID})
+	d.check(err)
+	d.look()
+	d.look()
+	d.want("shop: Ann, urgent: Rotate now")
 }
 
 // TestLooked checks that the command does not run for a message in a thread that the user's screen has shown since the

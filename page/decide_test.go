@@ -57,7 +57,8 @@ func (s *site) foreignAsk(more string) string {
 // notification must name the project.
 func TestBlocked(t *testing.T) {
 	s := open(t, page.Config{})
-	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stop?", Body: "b", Importance: "urgent", AckRequired: true})
+	urgent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stop?", Body: "b", Importance: "urgent", AckRequired: true}).ID
+	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Lunch", Body: "b", ThreadID: urgent}) // does not change the notice
 	s.foreignAsk(`"importance": "urgent", "ack_required": true, `)
 	s.asks("Bob", maildir.Pane{})
 	text := s.person().see(s.base + "/")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mailtree/maildir"
+	"mailtree/maildir/index"
 )
 
 // menu contains the items that are waiting for the user, and the menu's counts.
@@ -47,8 +48,8 @@ func (v *view) Blocked() string {
 		}
 		for _, t := range w.Blocked {
 			slug := cmp.Or(t.Project, v.Slug())
-			if v.proven(slug, t.Message) {
-				text := v.NameOf(slug) + ": " + t.People[0] + ", " + t.Importance + ": " + t.Subject
+			if d := v.proven(slug, t.Message); d != nil {
+				text := v.NameOf(slug) + ": " + d.From + ", " + d.Importance + ": " + index.WithoutRe(d.Subject)
 				all = append(all, [3]string{t.Message, text, inProject(slug, "thread", t.Thread)})
 			}
 		}
@@ -60,14 +61,17 @@ func (v *view) Blocked() string {
 	return string(text)
 }
 
-// proven reports whether the author of a message in the user's inbox is proven. See maildir.Store.Proven.
-func (v *view) proven(slug, id string) bool {
+// proven returns a message in the user's inbox if its author is proven, and nil otherwise. See maildir.Store.Proven.
+func (v *view) proven(slug, id string) *index.Delivery {
 	in, err := v.inside(slug)
 	if err != nil {
-		return false
+		return nil
 	}
 	d, err := in.box().Delivery(v.ctx(), id)
-	return err == nil && v.page.cfg.Store.Proven(d)
+	if err != nil || !v.page.cfg.Store.Proven(d) {
+		return nil
+	}
+	return d
 }
 
 // Broken returns the number of invalid files.
