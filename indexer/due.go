@@ -82,10 +82,10 @@ func (x *Index) Due(ctx context.Context, q index.DueQuery) ([]index.Due, error) 
 }
 
 // repliedText selects two flags for each message: whether agent ?2 later wrote to the message's sender in the same
-// thread, and whether anyone other than the sender later wrote in that thread.
+// thread, and whether another agent later wrote an answer in that thread.
 const repliedText = "SELECT m.row, " +
 	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender = ?2 AND " + toSender + "), " +
-	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND r.sender <> m.sender) " +
+	"EXISTS (SELECT 1 FROM messages r WHERE " + later + " AND " + answers + ") " +
 	"FROM json_each(?3) j CROSS JOIN messages m ON m.row = j.value"
 
 // inThreadOf is an SQL condition. It is true if message r has the id of message m's thread as its thread id.
@@ -97,6 +97,12 @@ const toSender = "(instr(m.sender, '@') OR instr(' ' || r.tos || ' ' || r.ccs ||
 
 // later is an SQL condition. It is true if message r is in the thread of message m and comes after m.
 const later = inThreadOf + " AND r.row > m.row"
+
+// answers is an SQL condition. It is true if message r, which comes after message m in its thread, is by another author
+// and answers m: it replies to m, or its author has received m. An author with an address outside the project always
+// counts, because replies may come from another address of a recipient.
+const answers = "r.sender <> m.sender AND (r.in_reply_to = m.id OR instr(r.sender, '@') OR EXISTS (SELECT 1 FROM agents a " +
+	"CROSS JOIN deliveries d ON d.box = a.aid AND d.row = m.row WHERE a.pid = m.pid AND a.name = r.sender))"
 
 // Replied implements index.Index. It reports which messages have replies.
 func (x *Index) Replied(ctx context.Context, slug, agent string, cursors []int64) (map[int64]index.Replied, error) {

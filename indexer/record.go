@@ -7,10 +7,10 @@ import (
 	"mailtree/maildir/index"
 )
 
-// askedText lists messages that ask for an answer. For each message, it also selects two times: when an agent other
-// than the sender first replied in the thread, and when the last recipient acknowledged the message.
+// askedText lists messages that ask for an answer. For each message, it also selects two times: when another agent first
+// answered in the thread, and when the last recipient acknowledged the message.
 const askedText = "SELECT m.id, " + threadOf + ", m.sender, m.subject, m.created, " +
-	"(SELECT r.created FROM messages r WHERE " + later + " AND r.sender <> m.sender ORDER BY r.row LIMIT 1), " +
+	"(SELECT r.created FROM messages r WHERE " + later + " AND " + answers + " ORDER BY r.row LIMIT 1), " +
 	"(SELECT CASE WHEN min(d.ack) THEN max(ifnull(d.ack_at, m.created)) END FROM files f CROSS JOIN agents a ON a.aid = f.aid " +
 	"CROSS JOIN deliveries d ON d.box = f.aid AND d.row = m.row AND d.fol = f.fol " +
 	"WHERE f.pid = m.pid AND f.name = m.id || '.md' AND f.kind = 6 AND f.valid AND a.name <> m.sender AND d.fact <> 'bcc') " +

@@ -13,7 +13,8 @@ import (
 )
 
 // TestAsked checks that Asked lists the messages that ask for an answer, each with the time at which another agent
-// answered it or the last recipient acknowledged it. The author's own messages must be ignored. Acknowledgments by the
+// answered it or the last recipient acknowledged it. The author's own messages, and messages by agents that were not
+// asked and do not reply, must be ignored. Acknowledgments by the
 // author and by bcc recipients must not be required.
 func TestAsked(t *testing.T) {
 	t.Parallel()
@@ -33,7 +34,13 @@ func TestAsked(t *testing.T) {
 	ask("q3", "Half acknowledged", 4, format.Message{To: []string{"Bob", "Cid"}, AckRequired: true})
 	ask("q4", "Open?", 5, format.Message{})
 	ask("r4", "Re: Open?", 6, format.Message{ThreadID: "q4", Body: "I only say it again."})
+	d.send(format.Message{ID: "s4", From: "Cid", To: []string{"Ann"}, Subject: "Re: Open?", Body: "By the way.", ThreadID: "q4", Created: at(6)})
 	ask("q5", "With blind copies", 7, format.Message{To: []string{"Bob", "Ann"}, BCC: []string{"Cid"}, AckRequired: true})
+	ask("q8", "Answered by a bystander?", 9, format.Message{})
+	d.send(format.Message{
+		ID: "r8", From: "Cid", To: []string{"Ann"}, Subject: "Re: Answered by a bystander?", Body: "Yes.", ThreadID: "q8", InReplyTo: "q8",
+		Created: at(10),
+	})
 	ask("n6", "News", 8, format.Message{Body: "No question."})
 	marks := map[string]string{
 		"agents/Bob/inbox/q2.ack": "2025-10-24T00:00:00Z\n", "agents/Cid/inbox/q2.ack": "2025-10-25T00:00:00Z\n",
@@ -58,6 +65,7 @@ func TestAsked(t *testing.T) {
 		return lines
 	}
 	want := []string{
+		"q8 q8 Ann Answered by a bystander? 2025-10-23T15:00:10Z",
 		"q5 q5 Ann With blind copies 2025-10-26T00:00:00Z",
 		"q4 q4 Ann Open?",
 		"q3 q3 Ann Half acknowledged",

@@ -75,6 +75,7 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := put("Ann", to("Cy"), "Ready?", "Are you?")
+	put("Di", maildir.Draft{To: []string{"Bob"}, ThreadID: asked.ID}, "By the way", "Di was not asked.")
 	put("Ann", to("Ann"), "Note to self?", "Is none that waits for others.")
 
 	w := waitsOf(t, p, "Ann")
@@ -86,7 +87,7 @@ func TestWaits(t *testing.T) {
 		"new normal Di|FYI 2||Later.|1 of 1",
 		"new normal Di|May Bob?||A copy is no question to Ann.|1 of 1",
 		"new normal Bob|FYI 1||A plan of two lines|1 of 1",
-		"owed normal Cy|Ready?|has not answered|Are you?|1 of 1",
+		"owed normal Cy|Ready?|has not answered|Are you?|1 of 2",
 		"owed normal Bob,Di|Release|have not acknowledged|On Friday.|1 of 1",
 	)
 	if w.Unread != 8 || w.More() != 0 || w.Blocked[0].Message != plan.ID || w.Blocked[0].Thread != plan.ID {
@@ -97,7 +98,7 @@ func TestWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	w = waitsOf(t, p, "Ann")
-	if got := rowsOf(w)[2]; got != "new urgent Di|Fire||It burns.|1 of 1" || len(w.Owed) != 1 || rowsOf(w)[3] != "new normal Cy|Ready?||Yes.|1 of 2" {
+	if got := rowsOf(w)[2]; got != "new urgent Di|Fire||It burns.|1 of 1" || len(w.Owed) != 1 || rowsOf(w)[3] != "new normal Cy|Ready?||Yes.|1 of 3" {
 		t.Errorf("after the answer: %s", strings.Join(rowsOf(w), "\n"))
 	}
 }

@@ -355,7 +355,7 @@ type Due struct {
 // Replied reports who has written in a message's thread since that message.
 type Replied struct {
 	ByAgent  bool // the agent in the query has written to the message's sender
-	ByOthers bool // anyone other than the message's sender has written
+	ByOthers bool // an agent that received the message, or replied to it, has written
 }
 
 // Asked is a message that asks its recipients for an answer. See package question.
@@ -366,8 +366,8 @@ type Asked struct {
 	Subject string
 	Created time.Time
 
-	// Settled is when the question was settled, or zero if it is open. A question is settled as soon as anyone but
-	// its sender writes in the thread after it, or all recipients in to and cc with a copy in this project have
+	// Settled is when the question was settled, or zero if it is open. A question is settled as soon as another agent
+	// that received it, or replies to it, writes in the thread after it, or all recipients in to and cc with a copy in this project have
 	// acknowledged it.
 	Settled time.Time
 }

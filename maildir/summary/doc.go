@@ -6,7 +6,7 @@
 //
 //   - whether an action is done, according to the latest message with the same words;
 //   - whether a question is answered, which is the case if a later message by another sender replies to the question's
-//     message, or to no message at all.
+//     message, or replies to no message and is by a recipient of the question.
 //
 // fixtures/summaries contains complete threads and their summaries.
 package summary

@@ -140,11 +140,14 @@ func read(ctx context.Context, messages []Message, body func(id string) (string,
 	return nil
 }
 
-// answered reports whether another sender has written after messages[0], in reply to that message or to no message.
+// answered reports whether another sender has written after messages[0] in reply to that message, or whether a recipient
+// of that message has written in reply to no message. An address outside the project counts as a recipient, because
+// replies may come from another address.
 func answered(messages []Message) bool {
 	asked := messages[0]
 	return slices.ContainsFunc(messages[1:], func(m Message) bool {
-		return m.From != asked.From && (m.InReplyTo == asked.ID || m.InReplyTo == "")
+		recipient := slices.Contains(asked.To, m.From) || strings.Contains(m.From, "@")
+		return m.From != asked.From && (m.InReplyTo == asked.ID || m.InReplyTo == "" && recipient)
 	})
 }
 

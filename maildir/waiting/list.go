@@ -165,8 +165,8 @@ const (
 // List returns what is waiting for the agent. It sets no marks. No list in the result is nil.
 //
 // A message is waiting for an answer if it is a question to the agent, and the agent has neither acknowledged nor
-// archived it, nor written in its thread since. The agent's own question is waiting until another agent has written in
-// the thread.
+// archived it, nor written in its thread since. The agent's own question is waiting until another agent that
+// received it, or that replies to it, has written in the thread.
 func (l *Lister) List(ctx context.Context, q Query) (*List, error) {
 	w := &List{Project: l.Mail.Slug, Agent: l.Agent, Prompts: l.Sessions.Prompts(), Stopped: []claims.Stop{}, Asleep: []wake.Unwoken{},
 		Held: []holds.Held{}}
