@@ -126,9 +126,10 @@ type opened struct {
 
 // pending is an answer that has not been sent yet.
 type pending struct {
-	key string // y or n
-	row Row
-	due <-chan time.Time
+	key   string // y or n
+	row   Row
+	asker string // the author of the question, who gets the answer
+	due   <-chan time.Time
 }
 
 // answers maps each key to the answer that it gives.
@@ -189,7 +190,7 @@ func (d *Desk) refresh(ctx context.Context, live bool) {
 	before := d.focused()
 	d.list = list
 	if p := d.pending; p != nil && !slices.ContainsFunc(list.rows(), func(r Row) bool { return r.Message == p.row.Message && r.Decides }) {
-		d.pending, d.notice = nil, answers[p.key]+" to "+p.row.Who+" was not sent, because the question is no longer open."
+		d.pending, d.notice = nil, answers[p.key]+" to "+p.asker+" was not sent, because the question is no longer open."
 	}
 	if i := d.shown().indexOf(&before); i >= 0 {
 		d.focus = i
@@ -334,12 +335,13 @@ func (d *Desk) decide(ctx context.Context, key string) {
 		return
 	}
 	if key != "h" {
+		asker := r.Who
 		for i := range d.open.messages {
 			if m := &d.open.messages[i]; m.ID == r.Message && m.Body != nil {
-				r.Shown = maildir.TextSum(m.Subject, *m.Body)
+				r.Shown, asker = maildir.TextSum(m.Subject, *m.Body), cli.Line(m.From)
 			}
 		}
-		d.pending = &pending{key, r, d.after(sendsAfter)}
+		d.pending = &pending{key, r, asker, d.after(sendsAfter)}
 		d.focus = max(0, min(d.shown().indexOf(&r)+1, len(d.shown().rows())-1))
 	}
 	notice := d.notice
@@ -356,7 +358,7 @@ func (d *Desk) flush(ctx context.Context) error {
 	d.pending = nil
 	err := d.perform(ctx, p.key, p.row, nil)
 	if err != nil {
-		err = fmt.Errorf("%s to %s failed: %w", answers[p.key], p.row.Who, err)
+		err = fmt.Errorf("%s to %s failed: %w", answers[p.key], p.asker, err)
 		d.notice = err.Error()
 	}
 	return err

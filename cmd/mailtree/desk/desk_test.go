@@ -97,6 +97,7 @@ func (w *world) row(thread, who, about, why string, ago time.Duration, ids ...st
 
 func (w *world) message(id, head, body string, ago time.Duration) Message {
 	m := Message{Message: mail.Message{ID: id, Created: w.now.Add(-ago).Format(time.RFC3339)}, Head: head}
+	m.From, _, _ = strings.Cut(head, " ")
 	m.Body = &body
 	return m
 }
@@ -358,6 +359,17 @@ func TestAmended(t *testing.T) {
 	w.play(t, d, "due")
 	if want := "Yes to AmberFox failed: the message has changed"; d.notice != want {
 		t.Errorf("the screen says %q", d.notice)
+	}
+}
+
+// TestAsker checks that the screen names the author of the question, even if others have written in the thread since.
+func TestAsker(t *testing.T) {
+	w := newWorld()
+	w.list.Groups[0].Rows[1].Who = "BlueLake +1"
+	d := w.open()
+	w.play(t, d, "j o y")
+	if screen := strings.Join(d.draw(), "\n"); !strings.Contains(screen, "Sending Yes to AmberFox: z cancels") {
+		t.Errorf("the screen says\n%s", screen)
 	}
 }
 

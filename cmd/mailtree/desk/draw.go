@@ -62,7 +62,7 @@ func (d *Desk) drawFoot(width int) []string {
 	case d.query != nil:
 		text = "Search: " + *d.query + "_"
 	case d.pending != nil:
-		text = strings.TrimSpace(fmt.Sprintf("Sending %s to %s: z cancels  %s", answers[d.pending.key], d.pending.row.Who, d.notice))
+		text = strings.TrimSpace(fmt.Sprintf("Sending %s to %s: z cancels  %s", answers[d.pending.key], d.pending.asker, d.notice))
 	case d.notice != "":
 		text = cli.Text(d.notice)
 	}
