@@ -211,8 +211,15 @@ func lineCount(d *deskWork, texts []string) (n int) {
 
 // nextCommands returns the commands that the user will probably want to run next.
 func nextCommands(d *deskWork, w *maildir.Waits) []string {
+	name := func(t *maildir.WaitingThread) string {
+		row := d.rowOf(t.Message)
+		if t.Project != "" && row == d.ShortID(t.Message) { // in a list of all projects, only row numbers imply the project
+			row += " --project " + t.Project
+		}
+		return row
+	}
 	if mail := w.Mail(); len(mail) > 0 {
-		first := d.rowOf(mail[0].Message)
+		first := name(&mail[0])
 		switch {
 		case mail[0].Decides:
 			return []string{"mailtree read " + first, "yes " + first, "no " + first + ` "…"`, "later " + first, "open"}
@@ -224,7 +231,7 @@ func nextCommands(d *deskWork, w *maildir.Waits) []string {
 		return []string{"mailtree read " + first, "reply " + first + ` "…"`, "archive " + first, "open"}
 	}
 	if len(w.Owed) > 0 {
-		return []string{"mailtree read " + d.rowOf(w.Owed[0].Message), "inbox", "agents", "open"}
+		return []string{"mailtree read " + name(&w.Owed[0]), "inbox", "agents", "open"}
 	}
 	return []string{"mailtree inbox", "search WORD", "agents", "help"}
 }
