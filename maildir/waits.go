@@ -14,9 +14,13 @@ func (p *Project) lister(agent string) *waiting.Lister {
 	return &waiting.Lister{Mail: p.mail, Claims: p.Claims, Sessions: p.Sessions, Holds: p.Holds, Agent: agent}
 }
 
-// Waits returns what is waiting for the agent. See waiting.Lister.List.
+// Waits returns what is waiting for the agent. It ignores the case of the agent's name. See waiting.Lister.List.
 func (b *Box) Waits(ctx context.Context, q WaitsQuery) (*Waits, error) {
-	return b.p.lister(b.agent).List(ctx, q)
+	agent, err := b.p.mail.AgentNamed(ctx, b.agent)
+	if err != nil {
+		return nil, err
+	}
+	return b.p.lister(agent).List(ctx, q)
 }
 
 // Dismiss hides the diagnostics that Waits currently lists from the agent's future lists. See waiting.Lister.Dismiss.
