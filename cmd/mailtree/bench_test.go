@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"mailtree/fixtures/bulk"
-	"mailtree/fixtures/storetest"
 	"mailtree/fixtures/waits"
 )
 
@@ -24,9 +23,13 @@ import (
 // for the next run (see fixtures/bulk). The stores need 20 GB, and it takes half an hour to create them. If other
 // programs are using the processor, only the ratios are valid.
 
-// benchProgram builds the program the way a release is built. The test binary would be larger.
+// benchProgram returns the program to measure. It is MAILTREE_PROGRAM, which .ci/bench sets to an older version, or this
+// version, built the way a release is built. The test binary would be larger.
 func benchProgram(b *testing.B) string {
 	b.Helper()
+	if exe := os.Getenv("MAILTREE_PROGRAM"); exe != "" {
+		return exe
+	}
 	exe := filepath.Join(bulk.Dir(b), "mailtree")
 	build := exec.Command("go", "build", "-o", exe, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -153,7 +156,7 @@ func setAside(b *testing.B, git string) (back func()) {
 
 // measureServer runs the program on a store, and measures its memory under load and at rest.
 func measureServer(b *testing.B, exe, store string, env ...string) {
-	storetest.Rebuild(b, store)
+	timeCommand(b, 1, exec.Command(exe, "index", "rebuild", "--store", store), benchEnv(store), "")
 	server := startServer(b, exe, store, env...)
 	defer server.end(b, os.Interrupt)
 	rss, peak := resident(b, server.pid, "VmRSS"), resident(b, server.pid, "VmHWM")

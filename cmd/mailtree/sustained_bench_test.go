@@ -2,7 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -101,17 +103,21 @@ func (s *benchServer) used(b *testing.B) (u benchUse) {
 
 // uncommitted returns how many operations and edits are waiting for a commit.
 func (s *benchServer) uncommitted() (n int) {
-	answer, err := http.Get("http://" + s.addr + "/health")
-	if err != nil {
-		return 0
-	}
-	defer answer.Body.Close()
-	var h healthReport
-	json.NewDecoder(answer.Body).Decode(&h)
-	for _, p := range h.Detail {
+	for _, p := range s.health().Detail {
 		n += p.Uncommitted
 	}
 	return n
+}
+
+// health returns the server's report, which is empty if the server does not answer.
+func (s *benchServer) health() (h healthReport) {
+	answer, err := http.Get("http://" + s.addr + "/health")
+	if err != nil {
+		return h
+	}
+	defer answer.Body.Close()
+	json.NewDecoder(answer.Body).Decode(&h)
+	return h
 }
 
 // realSends returns n requests that send messages between sixteen agents. Each message has 150 different words out of
@@ -183,6 +189,93 @@ func BenchmarkSustained(b *testing.B) {
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "killed-start-s")
 	s.end(b, os.Interrupt)
+}
+
+// BenchmarkAnswer sends b.N durable messages from one client, one after another, and then twenty under strace, if it is
+// installed. It measures the time until the answer, and how many system calls the server makes in that time. Each of the
+// twenty is sent when the history is complete, so that the commits of the others are not counted.
+func BenchmarkAnswer(b *testing.B) {
+	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
+	s := startServer(b, exe, store)
+	defer s.end(b, os.Interrupt)
+	s.agents(b, 16)
+	requests, client := realSends(s.addr, 4096), bulk.Dial(b, s.addr)
+	each, _ := bulk.Load(b, []*bulk.Client{client}, b.N, requests)
+	b.ReportMetric(float64(each.At(0.5).Microseconds())/1000, "p50-ms")
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		b.Log("strace: not installed")
+		return
+	}
+	trace := filepath.Join(bulk.Dir(b), "trace")
+	c := exec.Command(strace, "-f", "-ttt", "-o", trace, "-p", strconv.Itoa(s.pid))
+	said, err := c.StderrPipe()
+	if err = errors.Join(err, c.Start()); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil { // strace is attached
+		b.Fatal(err)
+	}
+	var from, to []float64
+	now := func() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
+	for i := range 20 {
+		for ; s.uncommitted() > 0; time.Sleep(100 * time.Millisecond) {
+		}
+		from = append(from, now())
+		bulk.Load(b, []*bulk.Client{client}, 1, requests[i:])
+		to = append(to, now())
+	}
+	c.Process.Signal(os.Interrupt)
+	c.Wait()
+	data, err := os.ReadFile(trace)
+	if err != nil {
+		b.Fatal(err)
+	}
+	calls := make([]int, len(from))
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || strings.Contains(line, " resumed>") {
+			continue
+		}
+		at, _ := strconv.ParseFloat(fields[1], 64)
+		for i := range from {
+			if from[i] <= at && at <= to[i] {
+				calls[i]++
+			}
+		}
+	}
+	slices.Sort(calls)
+	b.ReportMetric(float64(calls[len(calls)/2]), "calls/answer")
+}
+
+// BenchmarkCopied writes 20,000 messages, which are 60,000 files, into the tree of a running server. It measures the
+// time from the first file until all messages are in the index, and until the history contains all of them. For
+// comparison, it measures how long the writing takes.
+func BenchmarkCopied(b *testing.B) {
+	n := 300
+	if bulk.Large() {
+		n = 20_000
+	}
+	exe := benchProgram(b)
+	for range b.N {
+		store := filepath.Join(bulk.Dir(b), "store")
+		s := startServer(b, exe, store)
+		s.agents(b, 16)
+		began := time.Now()
+		bulk.Mail{Messages: n}.Write(b, bulk.Repo(store), 0, n)
+		b.ReportMetric(time.Since(began).Seconds(), "written-s")
+		for ; s.health().Messages < n; time.Sleep(50 * time.Millisecond) {
+		}
+		b.ReportMetric(time.Since(began).Seconds(), "indexed-s")
+		for ; s.uncommitted() > 0; time.Sleep(50 * time.Millisecond) {
+		}
+		b.ReportMetric(time.Since(began).Seconds(), "committed-s")
+		s.end(b, os.Interrupt)
+		list := exec.Command("git", "-C", bulk.Repo(store), "ls-tree", "-r", "--name-only", "HEAD", "messages")
+		if out, err := list.Output(); err != nil || bytes.Count(out, []byte("\n")) != n {
+			b.Errorf("the history contains %d messages instead of %d: %v", bytes.Count(out, []byte("\n")), n, err)
+		}
+	}
 }
 
 // BenchmarkMixed performs 100*b.N operations, a hundred per second, on a day that has fifteen thousand messages. Of
