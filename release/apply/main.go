@@ -1,5 +1,5 @@
 // Command apply reads the file release/home and updates everything in the repository that depends on it: the module
-// path, names in the program, server.json, the plugins for clients, and the README's section on installing. Run it in
+// path, names in the program, server.json, the plugins for clients, and the commands that install mailtree. Run it in
 // the release folder or in the repository's top folder. A second run changes nothing.
 package main
 
@@ -97,11 +97,12 @@ func derive(root string, home release.Home) (map[string][]byte, error) {
 		}
 	}
 	for path, edit := range map[string]func([]byte) ([]byte, error){
-		"server.json":      func(old []byte) ([]byte, error) { return server(old, home) },
-		"mcp/card.go":      constants(map[string]string{"cardName": home.Registry}),
-		pluginSource:       constants(map[string]string{"repository": home.Repository}),
-		"guard/program.go": constants(map[string]string{"npmPackage": home.NPM, "pypiPackage": home.PyPI}),
-		"README.md":        func(old []byte) ([]byte, error) { return install(old, home) },
+		"server.json":           func(old []byte) ([]byte, error) { return server(old, home) },
+		"mcp/card.go":           constants(map[string]string{"cardName": home.Registry}),
+		pluginSource:            constants(map[string]string{"repository": home.Repository}),
+		"guard/program.go":      constants(map[string]string{"npmPackage": home.NPM, "pypiPackage": home.PyPI}),
+		"README.md":             func(old []byte) ([]byte, error) { return install(old, home) },
+		"docs/howto/install.md": func(old []byte) ([]byte, error) { return install(old, home) },
 	} {
 		if err := rewrite(path, edit); err != nil {
 			return nil, err
@@ -205,15 +206,15 @@ type repository struct {
 	Source string `json:"source"` // the name of the forge, such as github
 }
 
-// begin and end are the marker lines around the section on installing in README.md.
+// begin and end are the marker lines around the commands that install mailtree.
 const (
 	begin = "<!-- release/apply writes the lines from here -->\n"
 	end   = "<!-- to here -->\n"
 )
 
-// install replaces the README's section on installing.
-func install(readme []byte, home release.Home) ([]byte, error) {
-	before, rest, hasBegin := strings.Cut(string(readme), begin)
+// install replaces the commands that install mailtree in a document.
+func install(document []byte, home release.Home) ([]byte, error) {
+	before, rest, hasBegin := strings.Cut(string(document), begin)
 	_, after, hasEnd := strings.Cut(rest, end)
 	if !hasBegin || !hasEnd {
 		return nil, fmt.Errorf("the lines %q and %q are missing", begin, end)

@@ -47,7 +47,7 @@ func TestModule(t *testing.T) {
 func TestApply(t *testing.T) {
 	root := t.TempDir()
 	list, err := exec.CommandContext(t.Context(), "git", "-C", "../..", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
-		"*.go", "go.mod", "release/*", "server.json", "README.md").Output()
+		"*.go", "go.mod", "release/*", "server.json", "README.md", "docs/howto/install.md").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,17 +89,21 @@ func TestApply(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]string{
-		"go.mod":           "module github.com/example/mailtree\n",
-		"release/go.mod":   "module github.com/example/mailtree/release\n",
-		"server.json":      `"name": "io.github.example/mailtree"`,
-		"mcp/card.go":      `"io.github.example/mailtree"`,
-		"guard/program.go": `"@example/mailtree"`,
-		pluginSource:       `repository = "https://github.com/example/mailtree"`,
-		"README.md":        "npm install -g @example/mailtree\n",
+		"go.mod":                "module github.com/example/mailtree\n",
+		"release/go.mod":        "module github.com/example/mailtree/release\n",
+		"server.json":           `"name": "io.github.example/mailtree"`,
+		"mcp/card.go":           `"io.github.example/mailtree"`,
+		"guard/program.go":      `"@example/mailtree"`,
+		pluginSource:            `repository = "https://github.com/example/mailtree"`,
+		"README.md":             "npm install -g @example/mailtree\n",
+		"docs/howto/install.md": "npm install -g @example/mailtree\n",
 	} {
 		if got := read(t, root, path); !strings.Contains(got, want) {
 			t.Errorf("%s does not contain %q", path, want)
 		}
+	}
+	if lines := strings.Count(read(t, root, "README.md"), "\n"); lines > 130 {
+		t.Errorf("the README has %d lines, over the limit of 130", lines)
 	}
 	apply(before["release/home"])
 	for path, want := range before {
