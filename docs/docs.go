@@ -11,9 +11,9 @@ import (
 	"mailtree/maildir/lazy"
 )
 
-// files contains the pages, without their pictures.
+// files contains the pages, without their pictures, and the other files that pages link to.
 //
-//go:embed *.md */*.md
+//go:embed *.md */*.md monitoring reference/message.schema.json
 var files embed.FS
 
 // folders lists the folders of the pages. If two folders contain pages with the same name, the name without a folder
@@ -33,11 +33,17 @@ func Names() (names []string) {
 	return names
 }
 
-// Find returns the full name of the page that name refers to, or "" if there is none. The name may omit the folder, and
-// may be a link from another page, such as "../reference/tree.md".
+// others lists the full names of the files that are not pages.
+var others = []string{"monitoring/alerts.yaml", "monitoring/dashboard.json", "reference/message.schema.json"}
+
+// IsPage reports whether full is the name of a page, not of another file.
+func IsPage(full string) bool { return path.Ext(full) == "" }
+
+// Find returns the full name of the page or other file that name refers to, or "" if there is none. The name may omit
+// the folder, and may be a link from another page, such as "../reference/tree.md".
 func Find(name string) string {
 	name = strings.TrimSuffix(strings.TrimLeft(name, "./"), ".md")
-	for _, full := range Names() {
+	for _, full := range append(Names(), others...) {
 		if full == name || path.Base(full) == name {
 			return full
 		}
@@ -48,8 +54,13 @@ func Find(name string) string {
 // comment matches a comment for tests and generators. Readers on the web do not see such comments either.
 var comment = lazy.Regexp(`(?s) *<!--.*?-->\n?`)
 
-// Page returns the page with the given full name, in Markdown, without comments.
+// Page returns the page with the given full name, in Markdown, without comments. If full is the name of another file, Page
+// returns its text.
 func Page(full string) string {
+	if !IsPage(full) {
+		text, _ := fs.ReadFile(files, full)
+		return string(text)
+	}
 	text, _ := fs.ReadFile(files, full+".md")
 	return comment().ReplaceAllString(string(text), "")
 }

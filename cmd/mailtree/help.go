@@ -138,7 +138,12 @@ func (p *program) addHelpCommand(root *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		return p.paged(c, func(s *cli.Screen) { fmt.Fprint(s.Out, s.Markdown(text, 0)) })
+		return p.paged(c, func(s *cli.Screen) {
+			if name, _, _ := strings.Cut(strings.Join(args, " "), "#"); docs.IsPage(docs.Find(name)) {
+				text = s.Markdown(text, 0)
+			}
+			fmt.Fprint(s.Out, text)
+		})
 	}
 	help.AddCommand(&cobra.Command{
 		Use:   "all",
