@@ -12,9 +12,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +45,8 @@ func packed(t *testing.T) string {
 			folder := "mailtree_1.2.0-rc.1_" + system + "_" + arch
 			data, err := tarGzip([]file{
 				{folder + "/LICENSE", 0o644, []byte("MIT\n")}, {folder + "/THIRD_PARTY_LICENSES", 0o644, []byte("BSD\n")},
-				{folder + "/man/mailtree.1", 0o644, []byte(".TH\n")}, {folder + "/completions/mailtree.bash", 0o644, []byte("bash\n")},
+				{folder + "/man/mailtree.1", 0o644, []byte(".TH\n")}, {folder + "/man/mailtree-send.1", 0o644, []byte(".TH\n")},
+				{folder + "/completions/mailtree.bash", 0o644, []byte("bash\n")},
 				{folder + "/completions/_mailtree", 0o644, []byte("zsh\n")}, {folder + "/completions/mailtree.fish", 0o644, []byte("fish\n")},
 				{folder + "/mailtree", 0o755, []byte("#!/bin/sh\necho " + system + "_" + arch + "\n")},
 			}, time.Unix(1764356000, 0))
@@ -179,8 +182,43 @@ func TestWheel(t *testing.T) {
 	}
 }
 
-// TestInstall checks that the install script installs the program for this platform, and installs nothing if the
-// archive was changed.
+// TestImage checks that docs/howto/containers.md describes the image.
+func TestImage(t *testing.T) {
+	t.Parallel()
+	image, err := new(edition).imageOf(&archive{OS: "linux", Arch: "amd64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := file.Config
+	volume := slices.Collect(maps.Keys(c.Volumes))[0]
+	port, _, _ := strings.Cut(slices.Collect(maps.Keys(c.ExposedPorts))[0], "/")
+	uid, _, _ := strings.Cut(c.User, ":")
+	page := string(get(t, "../../docs/howto/containers.md"))
+	for _, want := range []string{
+		"| entry point | `" + c.Entrypoint[0] + "`, with the argument `" + c.Cmd[0] + "` |",
+		"| user | " + uid + " |", "it must belong to user " + uid,
+		"| volume for the store | `" + volume + "` |", "-v mailtree:" + volume + " IMAGE\n",
+		"| port | " + port + ",", "-p 127.0.0.1:" + port + ":" + port + " ",
+		"| health check | `" + strings.Join(c.Healthcheck.Test[1:], " ") + "` |",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not contain %q", want)
+		}
+	}
+	for _, setting := range []string{"HOST=0.0.0.0", "AUTH=token"} {
+		if !slices.Contains(c.Env, setting) || !strings.Contains(page, "(`"+setting+"`)") {
+			t.Errorf("the image sets %q, and the page must say %s", c.Env, setting)
+		}
+	}
+}
+
+// TestInstall checks that the install script installs the program for this platform, and that the commands in
+// docs/howto/uninstall.md remove everything that the script has installed. It also checks that the script installs nothing
+// if the archive was changed.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
@@ -202,6 +240,16 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s is empty", name)
 		}
 	}
+	_, remove, _ := strings.Cut(string(get(t, "../../docs/howto/uninstall.md")), "```sh\ncd ~/.local\n")
+	remove, _, _ = strings.Cut(remove, "```")
+	cmd := exec.CommandContext(t.Context(), "sh", "-ec", remove)
+	cmd.Dir = prefix
+	if out, err := cmd.CombinedOutput(); err != nil || remove == "" {
+		t.Errorf("the page says %q: %v\n%s", remove, err, out)
+	}
+	if left := filesBelow(t, prefix); len(left) > 0 {
+		t.Errorf("the commands on the page leave %q", left)
+	}
 	archives, err := filepath.Glob(filepath.Join(dist, "*.tar.gz"))
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +266,21 @@ func TestInstall(t *testing.T) {
 	if _, err := os.Stat(prefix); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the script installed something: %v", err)
 	}
+}
+
+// filesBelow lists the files in a folder and its subfolders.
+func filesBelow(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 func put(t *testing.T, name string, data []byte) {
