@@ -132,10 +132,32 @@ func TestNPM(t *testing.T) {
 		}
 		return m, files
 	}
-	main, _ := read("example-mailtree-1.2.0-rc.1.tgz")
+	main, launcher := read("example-mailtree-1.2.0-rc.1.tgz")
 	if main.Name != "@example/mailtree" || main.MCPName != "io.github.example/mailtree" || main.Bin["mailtree"] != "bin/mailtree.js" || len(main.OptionalDependencies) != 6 {
 		t.Errorf("%+v", main)
 	}
+	if !strings.Contains(launcher["package/README.md"], "Use WSL 2") {
+		t.Errorf("%q", launcher["package/README.md"])
+	}
+	t.Run("without a program", func(t *testing.T) {
+		if _, err := exec.LookPath("node"); err != nil {
+			t.Skip("not done here: node is missing")
+		}
+		dir := t.TempDir()
+		script := filepath.Join(dir, "mailtree.js")
+		put(t, script, []byte(launcher["package/bin/mailtree.js"]))
+		for platform, want := range map[string]string{
+			"win32": "mailtree: there is no mailtree for Windows. Use WSL 2, and install mailtree there.\n",
+			"linux": "  npm install -g --include=optional @example/mailtree\n",
+		} {
+			set := filepath.Join(dir, platform+".js")
+			put(t, set, []byte("Object.defineProperty(process, 'platform', {value: '"+platform+"'})"))
+			out, err := exec.CommandContext(t.Context(), "node", "--require", set, script).CombinedOutput()
+			if err == nil || !strings.HasSuffix(string(out), want) || platform == "win32" && string(out) != want {
+				t.Errorf("on %s, the script says %q, %v", platform, out, err)
+			}
+		}
+	})
 	binary, files := read("example-mailtree-darwin-x64-1.2.0-rc.1.tgz")
 	if binary.OS[0] != "darwin" || binary.CPU[0] != "x64" || main.OptionalDependencies[binary.Name] != binary.Version {
 		t.Errorf("%+v", binary)

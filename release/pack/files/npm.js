@@ -8,8 +8,12 @@ let program;
 try {
   program = require.resolve(`${name}/bin/mailtree`);
 } catch {
-  console.error(`mailtree: the package ${name} is not installed. If your platform is supported, install again with optional dependencies:`);
-  console.error("  npm install -g --include=optional {{.Package}}");
+  if (process.platform === "win32") {
+    console.error("mailtree: there is no mailtree for Windows. Use WSL 2, and install mailtree there.");
+  } else {
+    console.error(`mailtree: the package ${name} is not installed. If your platform is supported, install again with optional dependencies:`);
+    console.error("  npm install -g --include=optional {{.Package}}");
+  }
   process.exit(1);
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
