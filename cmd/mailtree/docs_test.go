@@ -19,11 +19,11 @@ import (
 
 // TestDocs runs the sh blocks of README.md, the tutorial and the how-to pages with the real program. The blocks of a
 // page run in order, in one shell in one terminal, with an empty home folder. A text block after an sh block shows what
-// the block prints.
+// the block prints. All other blocks need a comment that says why they are not run.
 //
 // Comments in a page's source control how the test runs the page:
 //
-//	<!-- not run: REASON -->   the next sh block is not run
+//	<!-- not run: REASON -->   the next block is neither run nor compared with output
 //	<!-- exits N -->           the next sh block ends with this exit status instead of 0
 //	<!-- in the background --> the next sh block starts a server, and runs until the page ends
 //	<!-- run                   runs the lines that follow, which readers do not see. The command `project` creates
@@ -72,13 +72,17 @@ type docBlock struct {
 	output     string
 }
 
-var docPart = regexp.MustCompile("(?ms)^ *<!-- (not run|exits|in the background|run\\b)(.*?)-->|^( *)```([a-z]*)\n(.*?)^ *```$")
+var docPart = regexp.MustCompile("(?ms)^ *<!-- (not run|exits|in the background|run\\b)(.*?)-->|^( *)```([^\n]*)\n(.*?)^ *```$")
+
+// fenceLine matches the first or the last line of a block.
+var fenceLine = regexp.MustCompile("(?m)^ *(```|~~~)")
 
 // docBlocks returns a page's blocks of commands, and the number of blocks that are marked as not run.
 func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 	var next docBlock  // what the comments say about the next block
 	var skip bool      // the next block is not run
 	var last *docBlock // the block whose output the next text block shows
+	fenceLines := 0    // the number of lines that begin or end a block
 	for _, m := range docPart.FindAllStringSubmatchIndex(page, -1) {
 		part := func(i int) string {
 			if m[2*i] < 0 {
@@ -88,6 +92,9 @@ func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 		}
 		line := 1 + strings.Count(page[:m[0]], "\n")
 		words, indent, lang := strings.TrimSpace(part(2)), part(3), part(4)
+		if part(1) == "" {
+			fenceLines += 2
+		}
 		body := strings.ReplaceAll("\n"+part(5), "\n"+indent, "\n")[1:]
 		switch {
 		case part(1) == "not run":
@@ -100,9 +107,7 @@ func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 			next.background = true
 		case part(1) == "run":
 			blocks = append(blocks, &docBlock{line: line, code: words + "\n", hidden: true})
-		case lang == "bash", lang == "shell", lang == "console":
-			t.Errorf("line %d: only blocks in the language sh are run", line)
-		case lang == "sh" && skip:
+		case skip:
 			notRun++
 			next, skip, last = docBlock{}, false, nil
 		case lang == "sh":
@@ -112,7 +117,12 @@ func docBlocks(t *testing.T, page string) (blocks []*docBlock, notRun int) {
 			next, last = docBlock{}, &b
 		case lang == "text" && last != nil:
 			last.compared, last.output, last = true, body, nil
+		default:
+			t.Errorf("line %d: the block is neither run, nor compared with output, nor marked as not run", line)
 		}
+	}
+	if n := len(fenceLine.FindAllString(page, -1)); n != fenceLines {
+		t.Errorf("the page has %d lines that begin or end a block, but the test understands only %d", n, fenceLines)
 	}
 	if skip || next != (docBlock{}) {
 		t.Errorf("the page's last comment belongs to no block")
