@@ -208,7 +208,7 @@ func (p *program) projectKey(given string) (string, error) {
 		return "", err
 	}
 	if given == "" {
-		return cmp.Or(caller.WorkTree, caller.Dir), nil
+		return caller.Dir, nil // the server finds the project above it, as for hooks
 	}
 	return filepath.Abs(given)
 }
