@@ -123,6 +123,7 @@ func (s Setup) hooksFile() (string, error) {
 // Hooks describes the hooks in a client's file.
 type Hooks struct {
 	File  string
+	Scope Scope // whether the file is the user's or the project's
 	Have  int
 	Want  int    // number of hooks that the setup would write
 	Some  bool   // the file contains hooks of ours, even if they are outdated
@@ -137,7 +138,7 @@ func (s Setup) Hooks() (Hooks, error) {
 	if err != nil || s.Toolset != "" {
 		return Hooks{}, nil
 	}
-	h := Hooks{File: file, Trust: s.Client.hooks.trust}
+	h := Hooks{File: file, Scope: s.Scope, Trust: s.Client.hooks.trust}
 	f, err := open(s.base(), file)
 	if err != nil {
 		return h, err

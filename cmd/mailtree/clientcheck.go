@@ -130,10 +130,7 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 	}
 	k.http = true
 	err = k.d.p.serves(ctx, *leads)
-	again := setupAgain(k.client, true)
-	if s.Scope == clients.Project {
-		again += " --project"
-	}
+	again := setupAgain(k.client, true, s.Scope)
 	if err == nil {
 		k.d.ok("the server is responding at %s", leads.URL)
 	} else if at := k.d.p.servedURL(ctx); at != "" {
@@ -145,8 +142,9 @@ func (k *clientCheck) entry(ctx context.Context, s clients.Setup) {
 
 // hooks reports whether the user's files and the project's files contain the hooks.
 func (k *clientCheck) hooks(files []clients.Hooks) {
-	some, again := false, setupAgain(k.client, k.http)
+	some := false
 	for _, h := range files {
+		again := setupAgain(k.client, k.http, h.Scope)
 		switch {
 		case h.Have == h.Want:
 			k.d.ok("%s: %s contains the hooks", k.client.Title, h.File)
@@ -161,7 +159,8 @@ func (k *clientCheck) hooks(files []clients.Hooks) {
 		some = true
 	}
 	if k.set && !some && len(files) > 0 {
-		k.d.note("%s: %s contains no hooks, so sessions are not notified of mail. To add the hooks: `%s`", k.client.Title, files[0].File, again)
+		k.d.note("%s: %s contains no hooks, so sessions are not notified of mail. To add the hooks: `%s`", k.client.Title, files[0].File,
+			setupAgain(k.client, k.http, files[0].Scope))
 	}
 	k.set, k.command = k.set || some, k.command || some
 }

@@ -518,17 +518,22 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// setupAgain returns the command that sets up a client again without changing the transport of the client's entry.
-func setupAgain(c clients.Client, http bool) string {
+// setupAgain returns the command that sets up a client again in the same files, without changing the transport of the
+// client's entry.
+func setupAgain(c clients.Client, http bool, scope clients.Scope) string {
+	command := "mailtree setup " + c.Name
 	if http {
-		return "mailtree setup " + c.Name + " --http"
+		command += " --http"
 	}
-	return "mailtree setup " + c.Name
+	if scope == clients.Project {
+		command += " --project"
+	}
+	return command
 }
 
 // asksForTools returns a warning for clients that ask the user before each tool call. In such a client, a turn that is
 // started by mail waits for the user. http is set if the client's entry contains a URL.
 func asksForTools(c clients.Client, http bool) string {
 	return c.Title + " may ask you before it calls a mailtree tool, and a session woken by mail will wait at that prompt. " +
-		"To allow the tools in advance: `" + setupAgain(c, http) + " --allow`"
+		"To allow the tools in advance: `" + setupAgain(c, http, clients.User) + " --allow`"
 }
