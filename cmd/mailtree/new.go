@@ -35,8 +35,8 @@ func newProjectCommand(p *program) *cobra.Command {
 		Long: "Create a mail project for a code base that has none. The code base is the Git working tree that contains PATH\n" +
 			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an\n" +
 			"agent of the project. The command prints the project's name. It does not accept / or your home folder.\n" +
-			"If another clone of the code base already has a project, this clone joins that project. A worktree of a bare\n" +
-			"repository does the same. With --separate, the clone or worktree gets a project of its own.",
+			"If another clone with the same first commit and the same remote already has a project, this clone joins that\n" +
+			"project, unless one of them is shallow. A worktree of a bare repository does the same. With --separate, the clone or worktree gets a project of its own.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
@@ -93,8 +93,9 @@ func newAgentCommand(p *program) *cobra.Command {
 		Use:   "agent NAME",
 		Short: "Create an agent with a mailbox in the project",
 		Long: "Create an agent called NAME in the project, so that others can write to it before its first call. To make a client\n" +
-			"act as that agent, set AGENT_NAME=NAME in the client's environment. You rarely need this command: agents and users are\n" +
-			"created on first use. `mailtree mailbox delete NAME` removes an agent; if it has mail, add --force.",
+			"act as that agent, set AGENT_NAME=NAME in the client's environment. You rarely need this command: a user's first\n" +
+			"command and a session with client hooks create their own agents. `mailtree mailbox delete NAME` removes an agent; if\n" +
+			"it has mail, add --force.",
 		Args: cobra.ExactArgs(1),
 	}
 	f := p.addDeskFlags(c)
