@@ -267,7 +267,7 @@ func TestSaid(t *testing.T) {
 		if i == 4 && strings.Contains(b.see(s.base+"/thread/T"), `class="said"`) {
 			t.Error("a thread of four messages has a summary")
 		}
-		s.send([]string{"Ann", "Bob"}[i%2], maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: body, ThreadID: "T"})
+		s.send([]string{"Ann", "Bob"}[i%2], maildir.Draft{To: []string{"pat", "Ann", "Bob"}, Subject: "Index", Body: body, ThreadID: "T"})
 	}
 	contains(t, b.see(s.base+"/thread/T"), `class="said"`)
 	last := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Index", Body: "Resolution: on Friday\n\nWho starts?", ThreadID: "T"})
