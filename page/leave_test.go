@@ -102,7 +102,10 @@ func TestBrowserUndoLeft(t *testing.T) {
 	if _, err := s.p.Box("pat", format.Origin{}).Reply(t.Context(), ids["Five?"], maildir.Draft{Body: "Yes, by hand."}); err != nil {
 		t.Fatal(err)
 	}
-	b.must("let the answer go", chromedp.Evaluate(`localStorage.removeItem("slow"); letGo(); 0`, nil), said(`*[@id="stale"]`, "Not sent: Yes to Ann."))
+	b.must("let the answer go", chromedp.Evaluate(`localStorage.removeItem("slow"); letGo(); 0`, nil), said(`*[@id="tell"]`, "Not sent: Yes to Ann."))
+	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Six", Body: "b"}) // a refresh of the view does not hide it
+	b.await(`document.querySelector("main").textContent.includes("Six")`)
+	b.expect("false", `String(document.getElementById("tell").hidden)`)
 	b.visit("/thread/" + ids["Five?"])
 	b.expect("Now.", `document.getElementById("reply-body").value`)
 }

@@ -220,7 +220,7 @@ async function post({ to, body, word, at, text }) {
   store("undo", all);
   if (!now) {
     if (text) saved[at] = text;
-    say("Not sent: " + word + ". " + ($("#refused", view)?.textContent || ""));
+    tell("Not sent: " + word + ". " + ($("#refused", view)?.textContent || ""));
   } else if (!all[i + 1] && !soon.to) {
     $(".done")?.remove();
     $("main").after(now);
