@@ -90,13 +90,20 @@ func (m *Map) RepositoryAround(path string) (Repository, bool) {
 	return Repository{}, false
 }
 
-// WithRepository returns a copy of the map in which r replaces the entry for its folder. If there are then too many
-// entries, it drops the oldest one.
+// WithRepository returns a copy of the map in which r replaces the entry for its folder. If the entry was for a different
+// repository, the lines for clones of that repository are removed too. If there are then too many entries, the oldest one
+// is removed.
 func (m *Map) WithRepository(r Repository) *Map {
 	if !isFolder(r.Folder) {
 		return m
 	}
 	next := *m
+	if old, ok := m.Repository(r.Folder); ok && !r.SharesFirst(old) {
+		next.Lines = slices.DeleteFunc(slices.Clone(m.Lines), func(l Line) bool {
+			around, _ := m.RepositoryAround(l.Folder)
+			return l.Kind == Clone && around.Folder == r.Folder
+		})
+	}
 	next.Repositories = slices.DeleteFunc(slices.Clone(m.Repositories), func(old Repository) bool { return old.Folder == r.Folder })
 	next.Repositories = append(next.Repositories, r)
 	if len(next.Repositories) > maxNoted {
