@@ -66,7 +66,7 @@ const faultClockEnv = "MAILTREE_FAULT_CLOCK"
 // formats in formatEnv, and waits for Git as long as necessary. If faultEnv is set, the init also turns the test binary
 // into the fault program, regardless of the binary's name: see faultServe.
 func init() {
-	folders.Patience = time.Hour
+	folders.Patience, folders.NotePatience = time.Hour, time.Hour
 	testStep = waits.Pauses() // also pauses the programs that scripts and other tests start
 	if n, err := strconv.Atoi(os.Getenv(formatEnv)); err == nil {
 		projectformat.Highest = n

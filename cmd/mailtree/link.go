@@ -178,7 +178,7 @@ func (p *program) because(m storedir.Meaning) string {
 
 // movedHere returns the paths of projects whose folder no longer exists. It includes only projects whose repository had
 // the same first commit as the repository in dir. It runs Git only if the folder of at least one project no longer
-// exists.
+// exists, and prints a remark if Git fails.
 func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 	known, err := folders.Open(p.cfg.Store).Load()
 	if err != nil {
@@ -206,9 +206,13 @@ func (p *program) movedHere(ctx context.Context, dir string) (names []string) {
 			continue
 		}
 		if first == nil {
-			limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+			limited, cancel := context.WithTimeout(ctx, folders.Patience)
 			defer cancel()
-			if first, err = repo.FirstCommits(limited, top); err != nil {
+			first, err = repo.FirstCommits(limited, top)
+			if err != nil && !errors.Is(err, repo.ErrNoFirst) {
+				p.remark("Git did not list the first commits of %s, so mailtree cannot tell whether %s was moved here. Try again", top, n.HumanKey)
+			}
+			if err != nil {
 				return nil
 			}
 		}
@@ -226,7 +230,7 @@ func isGone(dir string) bool {
 
 // findClone looks for a project whose code base is another clone of the folder's repository. If the folder already has
 // a project, it does nothing. The server does the search, and records the folder in the map of folders. findClone
-// returns errors from the server, and nil if there is no such project.
+// returns errors from the server, also if Git failed, and nil if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
 	if err == nil {
@@ -239,7 +243,7 @@ func (p *program) findClone(ctx context.Context, folder string) error {
 	}
 	_, err = p.ensureProject(ctx, mcpserver.NewProject{Key: folder, Find: true})
 	refused := &cli.Refusal{}
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) && refused.NotFound() {
 		return nil
 	}
 	return err

@@ -175,8 +175,7 @@ func movedLine(from string) string {
 func (p *program) projectHere(ctx context.Context) error {
 	made, err := p.ensureProject(ctx, mcpserver.NewProject{})
 	if err != nil {
-		return fmt.Errorf("the client is set up, but a project for this code base could not be created: %w. Try "+
-			"`mailtree new project`", err)
+		return fmt.Errorf("the client is set up, but `mailtree new project` failed: %w", err)
 	}
 	p.tellProject(made)
 	return p.join(ctx, made.Slug)

@@ -136,7 +136,9 @@ func (s *Codebases) target(ctx context.Context, folder, name string) (*core.Mail
 	}
 	fit := found.Moved
 	if len(fit) == 0 {
-		fit = found.Forks
+		if fit = found.Forks; found.Unread != nil {
+			return nil, found.Unread
+		}
 	}
 	switch len(fit) {
 	case 0:

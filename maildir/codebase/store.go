@@ -111,7 +111,8 @@ func (s *Codebases) Refuse(path string) error {
 
 // FindClone looks for an existing project whose folder contains another clone of the repository in a new project's
 // folder. If it finds one, it adds the new folder to the map of folders and returns the existing project's slug.
-// Otherwise it returns "". It returns ErrUnavailable if the map or a folder cannot be used. See folders.Finder.
+// Otherwise it returns "". It returns ErrUnavailable if the map or a folder cannot be used, or if Git fails. See
+// folders.Finder.
 func (s *Codebases) FindClone(ctx context.Context, m storedir.Meaning) (slug string, err error) {
 	if m.Rule != storedir.New || m.Place.Top == "" || m.HumanKey != m.Place.Top || s.store.Scope.PerPath {
 		return "", nil

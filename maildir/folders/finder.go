@@ -7,16 +7,23 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"mailtree/maildir/format"
+	"mailtree/maildir/refusal"
 	"mailtree/maildir/repo"
 )
 
-// Patience limits how long a Finder waits for Git: once for the repository of the given folder, and once for all
-// other repositories together. Only tests change it, because they must not depend on the machine's speed.
-var Patience = 2 * time.Second
+// Patience limits how long Find waits for Git. It allows for a large repository on a busy machine. NotePatience limits
+// how long Note waits for Git, because hooks wait for Note. Only tests change these limits, because they must not depend
+// on the machine's speed.
+var (
+	Patience     = 30 * time.Second
+	NotePatience = 2 * time.Second
+)
 
 // Project is a project that the Finder compares a folder with. Folder is the project's human key.
 type Project struct{ Slug, Folder string }
@@ -27,6 +34,9 @@ type Found struct {
 	Clone Line      // line for a project whose repository is another clone of the folder's repository
 	Forks []Project // projects whose repositories have the same first commit but a different remote
 	Moved []Project // projects whose folders no longer exist and whose repositories had the same first commit
+
+	// Unread is the reason why Forks may be incomplete: Git could not read a repository with a different remote.
+	Unread error
 }
 
 // Finder looks for other clones of a repository. It is safe for concurrent use.
@@ -39,23 +49,44 @@ type Finder struct {
 // Find compares the repository of a working tree with the projects' repositories. path is the folder that the caller
 // named, and top is the top of the working tree. Find writes the identities of the repositories that it read, and the
 // line for a clone, to the file. If several projects match equally well, it uses the first one. It finds no clones of
-// a repository that has no commits, is shallow, or cannot be read within Patience. Find returns errors from the file,
-// machine faults, and ctx's error.
-func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (found Found, err error) {
+// a repository that has no commits or is shallow. Find returns ErrUnavailable if Git fails, or does not finish within
+// Patience, for a repository that decides whether there is a clone. It also returns errors from the file, machine
+// faults, and ctx's error.
+func (f *Finder) Find(ctx context.Context, path, top string, projects []Project) (Found, error) {
 	known, err := f.File.Load()
 	if err != nil {
-		return found, fmt.Errorf("cannot read the map of folders: %w", err)
+		return Found{}, fmt.Errorf("cannot read the map of folders: %w", err)
 	}
-	s := f.search(known)
+	s := &search{known: known, patience: cmp.Or(f.Patience, Patience)}
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	found, err := f.relate(limited, s, path, top, projects)
+	if err != nil {
+		found = Found{}
+	}
+	if werr := f.write(s.read, found.Clone); err == nil { // after an error too, so that the next call need not read that again
+		err = werr
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return found, err
+}
+
+// relate does the work of Find, except that it writes nothing.
+func (f *Finder) relate(ctx context.Context, s *search, path, top string, projects []Project) (found Found, err error) {
 	own, err := s.identify(ctx, top)
+	if isUnread(err) && len(projects) == 0 {
+		return found, nil
+	}
 	if err != nil || len(own.First) == 0 {
 		return found, err
 	}
-	limited, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
 	for _, p := range likelyFirst(projects, own.Remote) {
-		other, gone, err := s.repositoryOf(limited, p)
+		other, gone, err := s.repositoryOf(ctx, p)
 		switch {
+		case isUnread(err) && other.Remote != own.Remote: // it is not a clone
+			found.Unread = err
 		case err != nil:
 			return found, err
 		case other.Folder == top || !other.SharesFirst(own):
@@ -70,22 +101,21 @@ func (f *Finder) Find(ctx context.Context, path, top string, projects []Project)
 			}
 		}
 	}
-	if err := f.write(s.read, found.Clone); err != nil {
-		return found, err
-	}
-	return found, ctx.Err()
+	return found, nil
 }
 
 // Note reads the identity of the repository that contains a project's folder, and writes it to the file unless the file
-// already contains it. If the repository has no identity, Note writes nothing. It returns errors from the file, or a
-// machine fault.
+// already contains it. If the repository has no identity, Note writes nothing. It returns ErrUnavailable if Git fails or
+// takes too long, errors from the file, or a machine fault.
 func (f *Finder) Note(ctx context.Context, p Project) error {
 	known, err := f.File.Load()
 	if err != nil {
 		return fmt.Errorf("cannot read the map of folders: %w", err)
 	}
-	s := f.search(known)
-	if _, _, err := s.repositoryOf(ctx, p); err != nil {
+	s := &search{known: known, patience: NotePatience}
+	limited, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	if _, _, err := s.repositoryOf(limited, p); err != nil {
 		return err
 	}
 	return f.write(s.read, Line{})
@@ -121,12 +151,8 @@ func cloneLine(path, top, other string, p Project) Line {
 // search is the state of one call of Find or Note.
 type search struct {
 	known    *Map
-	patience time.Duration
-	read     []Repository // read in this call
-}
-
-func (f *Finder) search(known *Map) *search {
-	return &search{known: known, patience: cmp.Or(f.Patience, Patience)}
+	patience time.Duration // the time limit, as errors name it
+	read     []Repository  // read in this call
 }
 
 // likelyFirst reorders the projects so that projects whose repository has the given remote come first. A slow
@@ -145,8 +171,8 @@ func likelyFirst(projects []Project, remote string) []Project {
 }
 
 // repositoryOf returns the repository of a project's folder. If the folder no longer exists, it returns the map's entry
-// for the repository, and gone is true. It returns the zero Repository if no repository is found, and an error only for
-// a machine fault.
+// for the repository, and gone is true. It returns the zero Repository if no repository is found. Errors are those of
+// identify.
 func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gone bool, err error) {
 	if _, err := os.Stat(p.Folder); errors.Is(err, fs.ErrNotExist) {
 		r, _ = s.known.RepositoryAround(p.Folder)
@@ -161,8 +187,8 @@ func (s *search) repositoryOf(ctx context.Context, p Project) (r Repository, gon
 }
 
 // identify returns the repository of the working tree with the given top. It runs Git only if the first commits of a
-// repository with the same top and remote are not recorded yet. If Git cannot read the first commits, the result
-// contains none. identify returns an error only for a machine fault.
+// repository with the same top and remote are not recorded yet. If Git cannot list the first commits before ctx ends,
+// identify returns ErrUnavailable and a Repository without them: see isUnread. Other errors are machine faults.
 func (s *search) identify(ctx context.Context, top string) (r Repository, err error) {
 	r.Folder = top
 	if r.Remote, err = remoteOf(top); err != nil {
@@ -175,16 +201,46 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 			}
 		}
 	}
-	limited, cancel := context.WithTimeout(ctx, s.patience)
-	defer cancel()
-	if r.First, err = repo.FirstCommits(limited, top); err != nil {
-		r.First = nil
+	r.First, err = repo.FirstCommits(ctx, top)
+	if err != nil && !errors.Is(err, repo.ErrNoFirst) {
+		return r, s.cannotRead(top, err)
 	}
 	if _, stale := s.known.Repository(top); stale || len(r.First) > 0 { // also replace a stale entry
 		s.read = append(s.read, r)
 	}
 	return r, nil
 }
+
+var unread = refusal.Unavailable("Git did not list the first commits of {name} ({why}), so mailtree cannot tell whether this folder is " +
+	"another clone of a project's code base. Nothing was changed. Try again. If the problem persists, choose the project with " +
+	"`mailtree link PROJECT`, or create a separate one with `mailtree new project --separate`.")
+
+// isUnread reports whether err means that Git could not list a repository's first commits.
+func isUnread(err error) bool {
+	var e *refusal.Error
+	return errors.As(err, &e) && e.What == unread
+}
+
+// cannotRead returns the refusal for an error from repo.FirstCommits.
+func (s *search) cannotRead(top string, err error) error {
+	e := &refusal.Error{What: unread, Name: top}
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		e.Why = fmt.Sprintf("it did not finish within %v", s.patience)
+		return e // without the context's error, which would mean that the caller has gone
+	case errors.As(err, &exit):
+		line, _, _ := strings.Cut(strings.TrimSpace(string(exit.Stderr)), "\n")
+		e.Why = cmp.Or(format.Printable(format.Cut(line, maxReason)), exit.Error())
+	default:
+		e.Why = "it could not be run"
+	}
+	e.Err = err
+	return e
+}
+
+// maxReason is the maximum length in bytes of Git's message in a refusal.
+const maxReason = 200
 
 // IsStill reports whether the line of a clone still applies. The line applies if the folder no longer exists, or if its
 // repository still has the same remote or has a remote on this machine. Otherwise, another repository has replaced the

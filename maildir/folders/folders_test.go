@@ -1,14 +1,19 @@
 package folders
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"mailtree/maildir/refusal"
 )
 
 // TestFile checks that rewriting the file preserves a user's comments and unreadable lines, and that unreadable lines
@@ -155,30 +160,64 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestSlow checks that Find finds no clones of a repository that cannot be read in time, and does not record this
-// result.
-func TestSlow(t *testing.T) {
+// TestUnread checks that Find decides nothing if Git fails for a repository that matters, or takes too long. It records
+// the repositories that Git did read.
+func TestUnread(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop, clone := filepath.Join(dir, "shop"), filepath.Join(dir, "clone")
+	at := func(name string) string { return filepath.Join(dir, name) }
 	for _, args := range [][]string{
-		{"init", "-q", shop}, {"-C", shop, "-c", "user.name=p", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", "x"},
-		{"clone", "-q", shop, clone},
+		{"init", "-q", "shop"}, {"-C", "shop", "-c", "user.name=p", "-c", "user.email=p@x", "commit", "-q", "--allow-empty", "-m", "x"},
+		{"clone", "-q", "shop", "clone"}, {"clone", "-q", "shop", "damaged"}, {"clone", "-q", "shop", "fork"},
+		{"-C", "fork", "remote", "set-url", "origin", "https://example.org/other/shop"},
 	} {
-		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+		c := exec.Command("git", args...)
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", args, err, out)
 		}
 	}
-	f := Finder{File: Open(t.TempDir()), Now: time.Now}
-	for _, patience := range []time.Duration{time.Nanosecond, time.Hour} {
-		want := map[time.Duration]string{time.Hour: "shop"}[patience]
-		f.Patience = patience
-		found, err := f.Find(t.Context(), clone, clone, []Project{{"shop", shop}})
-		if err != nil || found.Clone.Project != want {
-			t.Errorf("after %v: %+v, %v", patience, found, err)
+	for _, name := range []string{"damaged", "fork"} {
+		if err := os.RemoveAll(at(name + "/.git/objects")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Mkdir(at(name+"/.git/objects"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shop, damaged, fork := Project{"shop", at("shop")}, Project{"damaged", at("damaged")}, Project{"fork", at("fork")}
+	for _, tt := range []struct {
+		name, folder string
+		projects     []Project
+		patience     time.Duration
+		why          string // part of the error; if empty, there is no error
+		clone        string // slug of the project that the folder is a clone of
+		read         int    // repositories that are recorded
+	}{
+		{"too slow", "clone", []Project{shop}, time.Nanosecond, "did not finish within 1ns", "", 0},
+		{"in time", "clone", []Project{shop}, time.Hour, "", "shop", 2},
+		{"damaged", "damaged", []Project{shop}, time.Hour, "fatal: ", "", 0},
+		{"damaged, without other projects", "damaged", nil, time.Hour, "", "", 0},
+		{"a damaged clone", "clone", []Project{shop, damaged}, time.Hour, "fatal: ", "", 2},
+		{"a damaged fork", "clone", []Project{shop, fork}, time.Hour, "", "shop", 2},
+	} {
+		f := Finder{File: Open(t.TempDir()), Now: time.Now, Patience: tt.patience}
+		found, err := f.Find(t.Context(), at(tt.folder), at(tt.folder), tt.projects)
+		if (err != nil) != (tt.why != "") || err != nil && !strings.Contains(err.Error(), tt.why) || found.Clone.Project != tt.clone {
+			t.Errorf("%s: %+v, %v", tt.name, found, err)
+		}
+		if err != nil && (!errors.Is(err, refusal.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) {
+			t.Errorf("%s: the wrong kind of error: %v", tt.name, err)
+		}
+		m, err := f.File.Load()
+		if err != nil || len(m.Repositories) != tt.read {
+			t.Errorf("%s: recorded %v, %v", tt.name, m.Repositories, err)
+		}
+		if unread := slices.Contains(tt.projects, fork); (found.Unread != nil) != unread {
+			t.Errorf("%s: unread: %v", tt.name, found.Unread)
 		}
 	}
 }

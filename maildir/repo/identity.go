@@ -35,7 +35,7 @@ var ErrNoFirst = errors.New("the repository has no commits, or its history is in
 
 // FirstCommits returns the first commits of HEAD's history, in hex, in the repository of the working tree with the
 // given top. It runs Git, which walks the whole history. In a large repository, this takes seconds. FirstCommits
-// returns ErrNoFirst, Git's error, or ctx's error.
+// returns ErrNoFirst, also if there is no git program. It may also return Git's error or ctx's error.
 func FirstCommits(ctx context.Context, top string) ([]string, error) {
 	_, common, err := GitFolders(top)
 	if err != nil {
@@ -48,7 +48,11 @@ func FirstCommits(ctx context.Context, top string) ([]string, error) {
 		return nil, ErrNoFirst
 	}
 	out, err := git(ctx, common, "rev-list", "--max-parents=0", "--max-count=100", "HEAD", "--")
-	if err != nil {
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "bad revision 'HEAD'"):
+		return nil, ErrNoFirst // if HEAD is a bad revision, its branch has no commits
+	case err != nil:
 		return nil, fmt.Errorf("cannot list the first commits: %w", err)
 	}
 	if all := strings.Fields(string(out)); len(all) > 0 {
