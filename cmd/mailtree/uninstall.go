@@ -159,7 +159,8 @@ func (u *uninstall) remove(path string, by func(string) error) {
 	u.report("removed %s", path)
 }
 
-// service stops and removes the service if the service's file was written by `mailtree service` for this store.
+// service stops and removes the service if the service's file was written by `mailtree service` for this store. It also
+// stops and disables the service of a Debian or RPM package, which uses the default store, but keeps the package's file.
 func (u *uninstall) service(ctx context.Context) {
 	s, err := u.p.service()
 	if errors.Is(err, service.ErrSystem) {
@@ -169,14 +170,22 @@ func (u *uninstall) service(ctx context.Context) {
 		u.check(fmt.Errorf("cannot check whether the service is installed: %w", err))
 		return
 	}
+	enabled := filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path))
 	text, err := os.ReadFile(s.Path)
-	if err != nil || !strings.Contains(string(text), "Written by `mailtree service`") {
+	packaged := errors.Is(err, fs.ErrNotExist) && isLink(enabled)
+	switch {
+	case packaged && u.p.namedStore() != "":
+		u.report("kept %s, which starts the server of the default store", enabled)
 		return
-	}
-	if !s.RunsStore(string(text)) {
+	case packaged:
+	case err != nil || !strings.Contains(string(text), "Written by `mailtree service`"):
+		return
+	case !s.RunsStore(string(text)):
 		u.report("kept %s, which runs the server of another store", s.Path)
 		return
 	}
+	file, _ := filepath.EvalSymlinks(enabled)
+	u.remove(enabled, os.Remove) // systemctl does not remove the link if systemd is not running
 	if u.dry {
 		u.report("would run %s", s.Stop)
 	} else {
@@ -186,8 +195,9 @@ func (u *uninstall) service(ctx context.Context) {
 			u.report("stopped the service")
 		}
 	}
-	// If systemd is not running, the command above has not removed the link.
-	u.remove(filepath.Join(filepath.Dir(s.Path), "default.target.wants", filepath.Base(s.Path)), os.Remove)
+	if packaged && file != "" {
+		u.report("kept %s, which a package installed", file)
+	}
 	u.remove(s.Path, os.Remove)
 }
 
