@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"mailtree/clients"
+	"mailtree/maildir/lazy"
 	"mailtree/maildir/tree"
 	"mailtree/skills"
 )
@@ -234,8 +235,9 @@ func Changes(dir string) (all []Change, err error) {
 
 // Remove removes the plugins' files from a folder, and the folders that become empty. It returns the names of the
 // removed files. It also returns the names of the files that it keeps because their content differs from what this
-// version of mailtree would write. It does not follow links out of the folder. If dry is true, it removes nothing. It
-// returns any file system error, but does not treat a missing file or folder as an error.
+// version of mailtree would write. A different version in a manifest does not count. Remove does not follow links out of
+// the folder. If dry is true, it removes nothing. It returns any file system error, but does not treat a missing file or
+// folder as an error.
 func Remove(dir string, dry bool) (removed, kept []string, err error) {
 	files, err := Files()
 	if err != nil {
@@ -254,7 +256,7 @@ func Remove(dir string, dry bool) (removed, kept []string, err error) {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
-		case err != nil, !bytes.Equal(data, f.Data):
+		case err != nil, !bytes.Equal(withoutVersion(data), withoutVersion(f.Data)):
 			kept = append(kept, f.Name)
 			continue
 		}
@@ -274,3 +276,8 @@ func Remove(dir string, dry bool) (removed, kept []string, err error) {
 	}
 	return removed, kept, nil
 }
+
+var versionField = lazy.Regexp(`(?m)^  "version": "[^"]*"`)
+
+// withoutVersion removes the version from the content of a manifest.
+func withoutVersion(data []byte) []byte { return versionField().ReplaceAll(data, nil) }

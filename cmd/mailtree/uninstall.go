@@ -63,6 +63,7 @@ type uninstall struct {
 	found  bool     // something was removed or, with --dry-run, would be removed
 	shown  []string // the changes that the dry run has printed so far
 	failed bool
+	kept   []installed.Entry // what stays in the store's list
 }
 
 // named checks the store given on the command line, and asks the user whether to remove it.
@@ -129,7 +130,11 @@ func (u *uninstall) run(ctx context.Context, store bool) error {
 	if u.dry || store {
 		return nil
 	}
-	return installed.Forget(u.p.cfg.Store)
+	err = installed.Forget(u.p.cfg.Store)
+	for _, e := range u.kept {
+		err = errors.Join(err, installed.Note(u.p.cfg.Store, e))
+	}
+	return err
 }
 
 func (u *uninstall) report(format string, a ...any) { u.screen.Tell(format+"\n", a...) }
@@ -356,24 +361,28 @@ func (u *uninstall) guards(ctx context.Context, dirs []string) {
 	}
 }
 
-// plugins removes the plugins that setup wrote to folders.
+// plugins removes the plugins that setup wrote to folders. Folders that still contain a plugin's file stay in the list.
 func (u *uninstall) plugins(noted []installed.Entry) {
 	for _, e := range noted {
 		if e.Kind != installed.Plugins || !filepath.IsAbs(e.Dir) {
 			continue
 		}
-		if top, err := repo.WorkTree(e.Dir); err == nil && top != "" {
-			u.report("kept the plugins in %s: the folder is in a Git repository, so they may be under version control", e.Dir)
-			continue
-		}
-		removed, kept, err := plugin.Remove(e.Dir, u.dry)
+		top, err := repo.WorkTree(e.Dir)
+		inRepository := err == nil && top != ""
+		removed, kept, err := plugin.Remove(e.Dir, u.dry || inRepository)
 		u.check(err)
-		if len(removed) > 0 {
+		switch {
+		case len(removed) > 0 && inRepository:
+			u.report("kept the plugins in %s: the folder is in a Git repository, so they may be under version control", e.Dir)
+		case len(removed) > 0:
 			u.found = true
 			u.report("%s the plugins in %s", map[bool]string{true: "would remove", false: "removed"}[u.dry], e.Dir)
 		}
 		for _, name := range kept {
 			u.report("kept %s, which has changed since it was written", filepath.Join(e.Dir, name))
+		}
+		if len(kept) > 0 || len(removed) > 0 && inRepository {
+			u.kept = append(u.kept, e)
 		}
 	}
 }
