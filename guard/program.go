@@ -25,8 +25,24 @@ var runners = []struct {
 	install string
 }{
 	{"npx", lazy.Regexp(`/_npx/[0-9a-f]+/node_modules/`), "npm install -g " + npmPackage},
-	{"uvx", lazy.Regexp(`/(archive|builds|environments)-v\d+/[^/]+/`), "uv tool install " + pypiPackage},
+	{"bunx", lazy.Regexp(`/(\.bunx-\d+/|bunx-\d+-)([^/]+/)?[^/]+@[^/]+/node_modules/`), "bun add -g " + npmPackage},
+	{"yarn dlx", lazy.Regexp(`/xfs-[0-9a-f]{8}/dlx-\d+/`), "npm install -g " + npmPackage}, // yarn cannot install programs
+	{
+		"pnpm dlx",
+		lazy.Regexp(`/dlx/[0-9a-z]{26,64}/[0-9a-f]+-[0-9a-f]+/node_modules/|/dlx-\d+/(\d+/)?node_modules/`),
+		"pnpm add -g " + npmPackage,
+	},
+	{
+		"uvx",
+		lazy.Regexp(`/(archive-v\d+/([\w-]{16}|[\w-]{21})|builds-v\d+/\.tmp\w{6})/bin/[^/]+$`),
+		"uv tool install " + pypiPackage,
+	},
+	{"pipx run", lazy.Regexp(`/(pipx|\.cache)/[0-9a-f]{15}/bin/[^/]+$`), "pipx install " + pypiPackage},
 }
+
+// pnpmStore matches paths in pnpm's store. Programs that pnpm has installed run from the store, and so may programs
+// that `pnpm dlx` runs.
+var pnpmStore = lazy.Regexp(`/links/@[^/]*/[^/]+/[^/]+/[0-9a-f]{64}/node_modules/`)
 
 // Program returns the path that a hook or a service should use to run this program. If the mailtree on the PATH is
 // this program, Program returns that path, which stays valid when a newer version replaces the program. Otherwise, it
@@ -38,10 +54,11 @@ func Program() (string, error) {
 	if err != nil {
 		return "", fileError("Cannot determine the path of this program", err)
 	}
-	if err := cached(self); err != nil {
+	p, lookErr := exec.LookPath("mailtree")
+	if err := cached(self, p); err != nil {
 		return "", err
 	}
-	if p, err := exec.LookPath("mailtree"); err == nil && filepath.IsAbs(p) {
+	if lookErr == nil && filepath.IsAbs(p) {
 		a, errA := os.Stat(p)
 		b, errB := os.Stat(self)
 		if errA == nil && errB == nil && os.SameFile(a, b) {
@@ -51,10 +68,14 @@ func Program() (string, error) {
 	return self, nil
 }
 
-// cached returns ErrInvalid if the program's file is in the cache of a package runner.
-func cached(self string) error {
+// cached returns ErrInvalid if the program's file is in the cache of a package runner. onPath is the mailtree on the
+// PATH, or "".
+func cached(self, onPath string) error {
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		self = real
+	}
+	if pnpmStore().MatchString(self) {
+		self = onPath // `pnpm dlx` puts its cache first in the PATH
 	}
 	for _, r := range runners {
 		if r.cache().MatchString(self) {
