@@ -29,6 +29,7 @@ func claudeHooks() hooks {
 		},
 		guarded: true,
 		missing: forUser,
+		fresh:   "startup",
 		off:     claudeOff,
 		events: []hookEvent{
 			{name: "SessionStart", seconds: 10},

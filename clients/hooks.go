@@ -25,6 +25,7 @@ type hooks struct {
 	handler handlerForm // returns a handler in the client's form
 	events  []hookEvent
 	missing func(text string) any // returns the answer that shows the text when a session starts
+	fresh   string                // the matcher for the start of a new session; "" if the client has none that was tested
 	guarded bool                  // the handlers' commands never fail, as in all plugins; see guard
 	plugin  bool                  // the hooks file is a module that contains nothing but our code
 	top     bool                  // in a subfolder, the client also reads the project file at the top of the code base
@@ -35,9 +36,10 @@ type hooks struct {
 // hookEvent is an event on which the client runs our command.
 type hookEvent struct {
 	name    string
-	matcher string // selects tools, in the client's syntax; "" means all tools
+	matcher string // selects tools or starts of sessions, in the client's syntax; "" means all of them
 	seconds int    // the command's timeout in seconds
 	wait    bool   // the command waits for mail in the background, and wakes the session
+	missing bool   // the command only reports that mailtree is missing; only in plugins
 }
 
 // handlerForm returns a handler in its client's form.
@@ -80,9 +82,10 @@ func (s Setup) command(e hookEvent) []string {
 func (s Setup) line(e hookEvent) line {
 	command := s.command(e)
 	switch h := s.Client.hooks; {
-	case s.Missing != "" && e.name == sessionStart && !e.wait && h.missing != nil:
-		answer, _ := json.Marshal(h.missing(s.Missing)) // cannot fail: the answer contains only strings
-		return guardLoudly(command, string(answer))
+	case e.missing:
+		return line{posix: found + "|| echo " + shell([]string{s.sayMissing()})}
+	case s.Missing != "" && e.name == sessionStart && !e.wait && h.missing != nil && h.fresh == "":
+		return guardLoudly(command, s.sayMissing())
 	case h.guarded, s.Missing != "":
 		return guard(command)
 	}
@@ -92,6 +95,12 @@ func (s Setup) line(e hookEvent) line {
 // sessionStart is the event on which a plugin reports that mailtree is missing. Every client whose plugins run commands
 // uses this name.
 const sessionStart = "SessionStart"
+
+// sayMissing returns the answer that reports that mailtree is missing, in the client's form.
+func (s Setup) sayMissing() string {
+	answer, _ := json.Marshal(s.Client.hooks.missing(s.Missing)) // cannot fail: the answer contains only strings
+	return string(answer)
+}
 
 // forUser returns an answer that makes the client show the text to the user.
 func forUser(text string) any {
@@ -176,7 +185,11 @@ func (s Setup) HooksAlone() ([]byte, error) {
 func (s Setup) handlers() edit.Handlers {
 	h := s.Client.hooks
 	all := edit.Handlers{Path: h.path, Known: s.Client.ownHandler, Root: h.root}
-	for _, e := range h.events {
+	events := h.events
+	if s.Missing != "" && h.fresh != "" {
+		events = append([]hookEvent{{name: sessionStart, matcher: h.fresh, seconds: 5, missing: true}}, events...)
+	}
+	for _, e := range events {
 		var group []edit.Key
 		if e.matcher != "" {
 			group = []edit.Key{{Name: "matcher", Value: e.matcher}}
