@@ -212,8 +212,7 @@ func (s *search) identify(ctx context.Context, top string) (r Repository, err er
 }
 
 var unread = refusal.Unavailable("Git did not list the first commits of {name} ({why}), so mailtree cannot tell whether this folder is " +
-	"another clone of a project's code base. Nothing was changed. Try again. If the problem persists, choose the project with " +
-	"`mailtree link PROJECT`, or create a separate one with `mailtree new project --separate`.")
+	"another clone of a project's code base. Nothing was changed. Try again. {choose the project}")
 
 // isUnread reports whether err means that Git could not list a repository's first commits.
 func isUnread(err error) bool {

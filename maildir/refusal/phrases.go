@@ -23,6 +23,7 @@ var phrases = map[string]string{
 	"gateway":                  "The user who runs the server decides which domains mail may go to.",
 	"give an address":          "The user who runs the server can give it one.",
 	"turn the sync on":         "Turn it on first.",
+	"choose the project":       "",
 	"claim without the others": "machine-local claims are turned off",
 	"committing of edits":      "committing edits",
 	"place of the store":       "the store's location",

@@ -24,9 +24,11 @@ var phrases = map[string]string{
 	"claim without the others": "with CLAIM_OFFLINE=local, the server grants machine-local claims in the meantime",
 	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
 	"turn the sync on":         "To share it, run `mailtree sync on`.",
-	"show a key":               "To print a machine's key, run `mailtree key show` there.",
-	"forget a key":             "(`mailtree key distrust {=other}`)",
-	"list the keys":            "Run `mailtree key list` to see the names.",
+	"choose the project": "If the problem persists, choose the project with `mailtree link PROJECT`, or create a separate one with " +
+		"`mailtree new project --separate`.",
+	"show a key":    "To print a machine's key, run `mailtree key show` there.",
+	"forget a key":  "(`mailtree key distrust {=other}`)",
+	"list the keys": "Run `mailtree key list` to see the names.",
 }
 
 // Phrases returns own, the phrases of one toolset or of the command line, together with the shared phrases.
