@@ -139,7 +139,7 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 		}
 	}()
 	suffix := time.Now().Format("-20060102-150405")
-	fresh := root + ".restored" + suffix
+	fresh := root + freshSuffix + suffix
 	r, err := backup.Restore(ctx, f, fresh, how)
 	if err != nil {
 		return fmt.Errorf("cannot restore %q: %w. Nothing was changed", name, err)
@@ -174,15 +174,23 @@ func (p *program) restore(ctx context.Context, name string, how backup.How) (err
 	return nil
 }
 
-// asideSuffix is part of the name that restore gives to a store when it moves the store aside.
-const asideSuffix = ".before-restore"
+// asideSuffix is part of the name that restore gives to a store when it moves the store aside. freshSuffix is part of the
+// name of the restored store until the two are swapped. If restore is killed then, the folder that is left may be
+// either of them.
+const (
+	asideSuffix = ".before-restore"
+	freshSuffix = ".restored"
+)
 
-// earlierStores returns the paths of earlier versions of a store, which restore has moved aside.
-func earlierStores(store string) []string {
+// besideStore returns the paths of other stores that restore has left next to a store. suffix is asideSuffix or
+// freshSuffix.
+func besideStore(store, suffix string) (dirs []string) {
+	if to, err := filepath.EvalSymlinks(store); err == nil {
+		store = to
+	}
 	all, _ := os.ReadDir(filepath.Dir(store))
-	var dirs []string
 	for _, e := range all {
-		if strings.HasPrefix(e.Name(), filepath.Base(store)+asideSuffix+"-") {
+		if strings.HasPrefix(e.Name(), filepath.Base(store)+suffix+"-") {
 			dirs = append(dirs, filepath.Join(filepath.Dir(store), e.Name()))
 		}
 	}

@@ -286,6 +286,10 @@ func (d *doctor) files() {
 	if len(bad) == 0 {
 		d.ok("store: no errors in the server's files")
 	}
+	for _, dir := range besideStore(d.p.cfg.Store, freshSuffix) {
+		d.say("store: `mailtree restore` was killed and left %s, which may be your previous store. `mailtree help howto/backup` explains "+
+			"how to find out", dir)
+	}
 }
 
 // notifications checks that the program in NOTIFY_COMMAND exists. A server that cannot run the program only logs the

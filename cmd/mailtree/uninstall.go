@@ -404,8 +404,11 @@ func (u *uninstall) tellRest(store bool) {
 	if !store && storedir.IsStore(u.p.cfg.Store) {
 		u.report("kept the store %s. To remove it too, with all mail:\n  mailtree uninstall %s", u.p.cfg.Store, guard.ShellWord(u.p.cfg.Store))
 	}
-	for _, dir := range earlierStores(u.p.cfg.Store) {
+	for _, dir := range besideStore(u.p.cfg.Store, asideSuffix) {
 		u.report("kept the store %s, with its mail and keys. `mailtree restore` moved it aside", dir)
+	}
+	for _, dir := range besideStore(u.p.cfg.Store, freshSuffix) {
+		u.report("kept the store %s, with its mail and keys. `mailtree restore` was killed and left it", dir)
 	}
 	program, _ := guard.Program()
 	u.report("This command does not remove:")
