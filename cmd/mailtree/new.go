@@ -36,7 +36,8 @@ func newProjectCommand(p *program) *cobra.Command {
 			"(default: this folder). From then on, agents there are notified of mail and can write to you, and you become an\n" +
 			"agent of the project. The command prints the project's name. It does not accept / or your home folder.\n" +
 			"If another clone with the same first commit and the same remote already has a project, this clone joins that\n" +
-			"project, unless one of them is shallow. A worktree of a bare repository does the same. With --separate, the clone or worktree gets a project of its own.",
+			"project, unless one of them is shallow. A worktree of a bare repository does the same. With --separate, the clone or\n" +
+			"worktree gets a project of its own.",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			path := strings.Join(args, "")
