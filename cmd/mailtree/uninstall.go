@@ -22,6 +22,7 @@ import (
 	"mailtree/cmd/mailtree/service"
 	"mailtree/guard"
 	"mailtree/maildir"
+	"mailtree/maildir/folders"
 	"mailtree/maildir/repo"
 	"mailtree/maildir/storedir"
 )
@@ -207,7 +208,7 @@ func (u *uninstall) service(ctx context.Context) {
 }
 
 // folders returns the folders that may contain files written by mailtree. These are the current code base, the code
-// bases of the store's projects, and the folders that are recorded in the store.
+// bases of the store's projects, and the folders in the store's list and in its map of folders.
 func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []string) {
 	all := []string{at.Dir}
 	names, err := storedir.ProjectNames(u.p.cfg.Store)
@@ -216,6 +217,16 @@ func (u *uninstall) folders(at clients.Site, noted []installed.Entry) (dirs []st
 	}
 	for _, n := range names {
 		all = append(all, n.HumanKey)
+	}
+	known, err := folders.Open(u.p.cfg.Store).Load()
+	u.check(err)
+	if err == nil {
+		for _, l := range known.Lines {
+			all = append(all, l.Folder)
+		}
+		for _, r := range known.Repositories {
+			all = append(all, r.Folder)
+		}
 	}
 	for _, e := range noted {
 		if e.Kind == installed.Client || e.Kind == installed.Guard {
