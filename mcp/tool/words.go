@@ -24,8 +24,8 @@ var phrases = map[string]string{
 	"claim without the others": "with CLAIM_OFFLINE=local, the server grants machine-local claims in the meantime",
 	"give an address":          "The user who runs the server can give it one: `mailtree mailbox create {=name} --project {=other}`",
 	"turn the sync on":         "To share it, run `mailtree sync on`.",
-	"choose the project": "If the problem persists, choose the project with `mailtree link PROJECT`, or create a separate one with " +
-		"`mailtree new project --separate`.",
+	"choose the project": "If the problem persists, choose the project with `mailtree link PROJECT`. `mailtree help new project` " +
+		"explains how to create a separate one.",
 	"show a key":    "To print a machine's key, run `mailtree key show` there.",
 	"forget a key":  "(`mailtree key distrust {=other}`)",
 	"list the keys": "Run `mailtree key list` to see the names.",
