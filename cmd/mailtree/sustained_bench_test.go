@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -37,7 +36,7 @@ func startServer(b *testing.B, exe, store string, env ...string) *benchServer {
 	b.Helper()
 	began := time.Now()
 	c := exec.Command(exe, "serve", "--port", "0", "--store", store)
-	c.Env = benchEnv(store, env...)
+	c.Env = benchEnv(store, append(env, "LOG_LEVEL=error")...) // other lines would break up the results
 	out, err := c.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
@@ -189,63 +188,6 @@ func BenchmarkSustained(b *testing.B) {
 	s = startServer(b, exe, store)
 	b.ReportMetric(s.took.Seconds(), "killed-start-s")
 	s.end(b, os.Interrupt)
-}
-
-// BenchmarkAnswer sends b.N durable messages from one client, one after another, and then twenty under strace, if it is
-// installed. It measures the time until the answer, and how many system calls the server makes in that time. Each of the
-// twenty is sent when the history is complete, so that the commits of the others are not counted.
-func BenchmarkAnswer(b *testing.B) {
-	exe, store := benchProgram(b), filepath.Join(bulk.Dir(b), "store")
-	s := startServer(b, exe, store)
-	defer s.end(b, os.Interrupt)
-	s.agents(b, 16)
-	requests, client := realSends(s.addr, 4096), bulk.Dial(b, s.addr)
-	each, _ := bulk.Load(b, []*bulk.Client{client}, b.N, requests)
-	b.ReportMetric(float64(each.At(0.5).Microseconds())/1000, "p50-ms")
-	strace, err := exec.LookPath("strace")
-	if err != nil {
-		b.Log("strace: not installed")
-		return
-	}
-	trace := filepath.Join(bulk.Dir(b), "trace")
-	c := exec.Command(strace, "-f", "-ttt", "-o", trace, "-p", strconv.Itoa(s.pid))
-	said, err := c.StderrPipe()
-	if err = errors.Join(err, c.Start()); err != nil {
-		b.Fatal(err)
-	}
-	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil { // strace is attached
-		b.Fatal(err)
-	}
-	var from, to []float64
-	now := func() float64 { return float64(time.Now().UnixMicro()) / 1e6 }
-	for i := range 20 {
-		for ; s.uncommitted() > 0; time.Sleep(100 * time.Millisecond) {
-		}
-		from = append(from, now())
-		bulk.Load(b, []*bulk.Client{client}, 1, requests[i:])
-		to = append(to, now())
-	}
-	c.Process.Signal(os.Interrupt)
-	c.Wait()
-	data, err := os.ReadFile(trace)
-	if err != nil {
-		b.Fatal(err)
-	}
-	calls := make([]int, len(from))
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) < 3 || strings.Contains(line, " resumed>") {
-			continue
-		}
-		at, _ := strconv.ParseFloat(fields[1], 64)
-		for i := range from {
-			if from[i] <= at && at <= to[i] {
-				calls[i]++
-			}
-		}
-	}
-	slices.Sort(calls)
-	b.ReportMetric(float64(calls[len(calls)/2]), "calls/answer")
 }
 
 // BenchmarkCopied writes 20,000 messages, which are 60,000 files, into the tree of a running server. It measures the
