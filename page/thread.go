@@ -186,7 +186,8 @@ func (v *view) fold(shown *threadShown, page *maildir.ThreadPage) (answers *mess
 			Sender:     v.senderName(m),
 		})
 	}
-	wrote, answered := false, map[string]bool{} // whether the user wrote, and to whom; see index.Replied.ByAgent
+	// A question is answered if the user has written to its author since. See index.Replied.ByAgent.
+	wrote, answered := false, map[string]bool{}
 	for i := len(shown.Messages) - 1; i >= 0; i-- {
 		m := &shown.Messages[i]
 		if m.From == v.Me {
