@@ -230,7 +230,7 @@ func isGone(dir string) bool {
 
 // findClone looks for a project whose code base is another clone of the folder's repository. If the folder already has
 // a project, it does nothing. The server does the search, and records the folder in the map of folders. findClone
-// returns errors from the server, also if Git failed, and nil if there is no such project.
+// returns errors from the server, for example if Git failed there, and nil if there is no such project.
 func (p *program) findClone(ctx context.Context, folder string) error {
 	t, _, err := storedir.OpenProject(p.cfg.Store, folder, p.cfg.Scope)
 	if err == nil {
