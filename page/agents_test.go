@@ -33,6 +33,7 @@ func (b *browser) words(view, from, to string) string {
 // TestAgents checks that each agent is shown on one line, with what it is doing, its unread mail, its claims, and
 // when it was last seen.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	s := tell(t)
 	b := s.person()
 	for name, want := range map[string]string{
@@ -55,6 +56,7 @@ func TestAgents(t *testing.T) {
 // agents, at most twelve in total. An agent that reports no state must be shown as active or quiet, or with its newest
 // claim. The Now view must show the same states, even for agents whose claims the rail shows.
 func TestRail(t *testing.T) {
+	t.Parallel()
 	c := &clock{now: time.Now()}
 	s := bare(t, page.Config{Now: c.time})
 	var names []string
@@ -95,6 +97,7 @@ var undoes = regexp.MustCompile(`action="([^"]*/undo)"`)
 // that the Go button ends it. The user must be able to undo both actions. A browser that is signed in as an agent must
 // be refused.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	s := tell(t)
 	b := s.person()
 	at := s.base + "/agents"
@@ -133,6 +136,7 @@ func TestHold(t *testing.T) {
 // on which agents conflict. Claims that ended within the last day must follow. The rail must show the file that each
 // agent is editing or claiming.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	c := &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time})
 	claimAs := func(agent string, ttl time.Duration, patterns ...string) {
@@ -194,6 +198,7 @@ func TestClaims(t *testing.T) {
 // TestAgentsElsewhere checks that in a shared project, an agent that belongs to another machine is shown with the
 // name of that machine.
 func TestAgentsElsewhere(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	dir := s.p.Dir()
 	profile := filepath.Join(dir, "agents", "Bob", "profile.json")

@@ -22,6 +22,7 @@ import (
 // stays next to an open thread. After an answer, the page must show the next thread, even if it is in another project.
 // The user must be able to undo the answer from that thread.
 func TestAllProjects(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	front := s.second()
 	mine := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "b"}).ID
@@ -75,6 +76,7 @@ func TestAllProjects(t *testing.T) {
 
 // TestServed checks that the server passes every path of the page to the page.
 func TestServed(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	s.second()
 	server := s.served()
@@ -132,6 +134,7 @@ func (s *site) second() *maildir.Project {
 // A thread that asks for an answer must not change. Each kind of diagnostic must have one line for all projects, and
 // one click must dismiss all diagnostics.
 func TestAllDone(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	front := s.second()
 	mine := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Mine", Body: "b"}).ID
@@ -206,6 +209,7 @@ func TestAllDone(t *testing.T) {
 // TestBrowserAll checks the keys x, X and e in the list of all projects. The e key must not mark a thread that has an
 // unsent answer.
 func TestBrowserAll(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	front := s.second()
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "One", Body: "b"}).ID

@@ -35,6 +35,7 @@ func (s *slow) Write(b []byte) (int, error) {
 // TestWritePieces checks that a response is written in pieces, each with its own deadline, and that no deadline
 // remains on the connection for the next request.
 func TestWritePieces(t *testing.T) {
+	t.Parallel()
 	to := &slow{ResponseRecorder: httptest.NewRecorder()}
 	v := &view{page: &Page{memory: semaphore.NewWeighted(mostHeld)}, w: to, r: httptest.NewRequest(http.MethodGet, "/", nil)}
 	text := strings.Repeat("0123456789", 20_000)

@@ -33,6 +33,7 @@ const chips = `[...document.querySelectorAll(".files .chip")].map(e => e.textCon
 // TestBrowserAttach checks that the user can attach files by dropping them and by pasting a picture, in a new message
 // and in a reply. Each file must have a chip that removes the file. Pasted text must remain text.
 func TestBrowserAttach(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "How does it look?", Body: "b"})
 	dir := t.TempDir()
@@ -46,7 +47,7 @@ func TestBrowserAttach(t *testing.T) {
 	b := s.tab()
 	b.enter()
 	allowed := []perms.PermissionType{perms.PermissionTypeClipboardReadWrite, perms.PermissionTypeClipboardSanitizedWrite}
-	b.must("allow the clipboard", chromedp.ActionFunc(perms.GrantPermissions(allowed).WithOrigin(s.url).Do))
+	b.must("allow the clipboard", chromedp.ActionFunc(perms.GrantPermissions(allowed).WithOrigin(s.url).WithBrowserContextID(b.own).Do))
 	copied := func(item string) {
 		t.Helper()
 		b.must("copy", chromedp.Evaluate(`window.copied = false; (async () => { await navigator.clipboard.write([new ClipboardItem(`+item+`)]); window.copied = true })(); 0`, nil))

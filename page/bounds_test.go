@@ -15,6 +15,7 @@ import (
 // TestBounds checks that a view or a feed shows no more than 256 KiB of a body, and no more than 2 MiB in total. Both
 // must link to the complete text, which is served in full.
 func TestBounds(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	body := strings.Repeat("<&>\"' long lines ", 20_000)
 	var last *maildir.Sent
@@ -51,6 +52,7 @@ func TestBounds(t *testing.T) {
 
 // TestBoundHTML checks that the size of a view's HTML is limited even if rendering makes the bodies much larger.
 func TestBoundHTML(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	body := strings.Repeat(strings.Repeat(">", 80)+"\n\n", 350)
 	for range 15 {
@@ -65,6 +67,7 @@ func TestBoundHTML(t *testing.T) {
 
 // TestFragmentOfFiles checks that the request header for a part of a view has no effect on URLs that are not views.
 func TestFragmentOfFiles(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	for path, want := range map[string]int{
@@ -92,6 +95,7 @@ func TestFragmentOfFiles(t *testing.T) {
 // TestActivityBeside checks that changes in a busy project do not push operations out of another project's activity
 // view.
 func TestActivityBeside(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "The quiet one", Body: "b"})
 	busy, err := s.store.EnsureProject(t.Context(), "/code/busy")

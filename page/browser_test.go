@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -28,48 +27,6 @@ import (
 	"mailtree/maildir/index"
 	"mailtree/page"
 )
-
-// tab is a tab in a real Chromium browser that shows the site.
-type tab struct {
-	*site
-	browser context.Context
-}
-
-// tab makes the test parallel and starts Chromium for it, or skips the test if Chromium is not installed.
-func (s *site) tab() *tab {
-	s.Helper()
-	s.Parallel()
-	program, err := exec.LookPath("chromium")
-	if err != nil || testing.Short() {
-		s.Skip("not done here: the page in a browser; it needs chromium, and time")
-	}
-	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.UserDataDir(s.profile()), chromedp.WSURLReadTimeout(waits.Hang))
-	ctx, stop := context.WithTimeout(s.Context(), 20*time.Minute)
-	s.Cleanup(stop)
-	ctx, stop = chromedp.NewExecAllocator(ctx, options...)
-	s.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	s.Cleanup(stop)
-	if err := chromedp.Run(ctx); err != nil { // starts the browser, which runs until ctx is done
-		s.Fatal(err)
-	}
-	return &tab{s, ctx}
-}
-
-// profile returns a new folder for the browser. The browser's processes write to the folder for a moment after the
-// browser has exited, so removing it may take several attempts.
-func (s *site) profile() string {
-	s.Helper()
-	dir, err := os.MkdirTemp("", "chromium-")
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		waits.Until(s, "the browser's folder is removed", func() bool { return os.RemoveAll(dir) == nil })
-	})
-	return dir
-}
 
 // must makes the browser perform the actions, and fails the test if they fail or hang.
 func (b *tab) must(what string, actions ...chromedp.Action) {
@@ -131,6 +88,7 @@ var ready = chromedp.Poll(`document.readyState === "complete"`, nil, chromedp.Wi
 // TestBrowserLive checks that new mail appears on an open page without disturbing the scroll position, a selection or
 // typing.
 func TestBrowserLive(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: strings.Repeat("Is this live?\n\n", 60)})
 	b := s.tab()
@@ -162,6 +120,7 @@ func TestBrowserLive(t *testing.T) {
 // TestBrowserOwnNews checks that the bar does not offer a message that the open thread already shows. The list does not
 // change during the test, because the user has selected text in it.
 func TestBrowserOwnNews(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
 	b := s.tab()
@@ -178,6 +137,7 @@ func TestBrowserOwnNews(t *testing.T) {
 // TestBrowserMarks checks that the keys shown on the buttons Next and Done look alike, and that a paper clip in the
 // list marks the thread that has a file.
 func TestBrowserMarks(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
 	plan := []attachment.File{attachment.Named("plan.txt", []byte("Zirconium"))}
@@ -194,6 +154,7 @@ func TestBrowserMarks(t *testing.T) {
 // TestBrowserTimes checks that the times on an open page advance even if nothing happens, and are not highlighted.
 // Only new items may be highlighted, and nothing that the user has selected or opened may be disturbed.
 func TestBrowserTimes(t *testing.T) {
+	t.Parallel()
 	var ahead atomic.Int64
 	began := time.Now()
 	s := open(t, page.Config{Now: func() time.Time { return began.Add(time.Duration(ahead.Load())) }})
@@ -220,17 +181,13 @@ func TestBrowserTimes(t *testing.T) {
 // TestBrowserTabs checks that ten tabs in one browser work, even though the browser allows only six connections to a
 // host. A tab that returns to the foreground must show new mail.
 func TestBrowserTabs(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.tab()
 	b.enter()
 	for range 10 {
 		b.must("leave the tab", chromedp.Evaluate(hide("hidden"), nil))
-		ctx, stop := chromedp.NewContext(b.browser)
-		t.Cleanup(stop)
-		if err := chromedp.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
-		b = &tab{s, ctx}
+		b = b.beside()
 		b.visit("/")
 	}
 	b.must("leave it", chromedp.Evaluate(hide("hidden"), nil))
@@ -248,6 +205,7 @@ func hide(state string) string {
 // shows new mail in the thread after the restart. Other tabs must show the draft, but other threads must not. The draft
 // must be dropped once it has been sent. The page must say when the server is not responding.
 func TestBrowserDraft(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "a?"})
 	other := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Another", Body: "b"})
@@ -277,21 +235,17 @@ func TestBrowserDraft(t *testing.T) {
 	}
 	again.Start()
 	t.Cleanup(again.Close)
+	t.Cleanup(b.close) // otherwise, Close would wait until the page ends its stream
 	b.await(`document.getElementById("stale").hidden`)
 	b.must("see what was sent meanwhile", said("article", "Meanwhile"))
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 
 	b.visit("/thread/" + other.ID)
 	b.expect("", `document.getElementById("reply-body").value`)
-	ctx, stop := chromedp.NewContext(b.browser)
-	defer stop()
-	if err := chromedp.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	beside := &tab{s, ctx}
+	beside := b.beside()
 	beside.visit("/thread/" + asked.ID)
 	beside.expect("My draft", `document.getElementById("reply-body").value`)
-	stop() // a tab in the background gets no clicks
+	beside.close() // a tab in the background gets no clicks
 	b.visit("/thread/" + asked.ID)
 	b.expect("My draft", `document.getElementById("reply-body").value`)
 	b.must("send it", chromedp.Click(`button.main`), said("p", "Sent to Ann."))
@@ -304,6 +258,7 @@ func TestBrowserDraft(t *testing.T) {
 // TestBrowserKeys checks that each key does what the page says it does. Keys must do nothing in a field, or while
 // Ctrl, Alt or Cmd is held down.
 func TestBrowserKeys(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "a"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Second", Body: "b"})
@@ -351,6 +306,7 @@ func TestBrowserKeys(t *testing.T) {
 // arrives and when the user goes back, and opening a message must mark it as read. A reply must go to everyone, and the
 // page must then show the next thread. Undo must restore the text, and one action must apply to all selected threads.
 func TestBrowserDesk(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob"}, Subject: "Plan", Body: "p", AckRequired: true})
 	for _, subject := range []string{"First", "Second"} {
@@ -430,6 +386,7 @@ func (s *site) unread() int {
 // files are sent with a message, and that a draft is kept after Cancel. Ctrl+Enter must send a message, and undo must
 // restore its form.
 func TestBrowserCompose(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	file := filepath.Join(t.TempDir(), "plan.txt")
 	if err := os.WriteFile(file, []byte("Zirconium"), 0o600); err != nil {
@@ -450,6 +407,7 @@ func TestBrowserCompose(t *testing.T) {
 
 // TestBrowserNoScript checks that everything works if scripts are disabled.
 func TestBrowserNoScript(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?", AckRequired: true})
 	held := claim.Request{Agent: "Bob", Patterns: []string{"app/*.go"}, Reason: "migrations"}
@@ -499,6 +457,7 @@ func TestBrowserNoScript(t *testing.T) {
 // TestBrowserHostile checks that text from hostile agents cannot make a browser open a dialog, leave the page, or
 // request anything from another server.
 func TestBrowserHostile(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	var views []string
 	for _, text := range hostile {

@@ -56,6 +56,7 @@ func (s *site) foreignAsk(more string) string {
 // TestBlocked checks that the browser notifies the user about urgent mail only if its author is proven. The
 // notification must name the project.
 func TestBlocked(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	urgent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Stop?", Body: "b", Importance: "urgent", AckRequired: true}).ID
 	s.send("Bob", maildir.Draft{To: []string{"pat"}, Subject: "Lunch", Body: "b", ThreadID: urgent}) // does not change the notice
@@ -71,6 +72,7 @@ func TestBlocked(t *testing.T) {
 // TestLooked checks that the page reports which thread it shows, so that the user gets no notification about that
 // thread.
 func TestLooked(t *testing.T) {
+	t.Parallel()
 	var looked []string
 	s := open(t, page.Config{Looked: func(project, thread string) { looked = append(looked, project+" "+thread) }})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "First", Body: "b"}).ID
@@ -87,6 +89,7 @@ func TestLooked(t *testing.T) {
 // question. They must refuse files rather than drop them. The page must offer Later under the same conditions. Later
 // must hide the thread unless the form contains an answer.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	decide := func(id, as, body string) *http.Response {
@@ -209,6 +212,7 @@ func (b *tab) inject(script string) {
 // TestTwoAskers checks that an answer to one agent leaves the question of another agent in the same thread open. Then,
 // the thread offers Yes and No for that question, and the form replies to its author.
 func TestTwoAskers(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	first := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "May I?", Body: "b"}).ID
@@ -235,6 +239,7 @@ func TestTwoAskers(t *testing.T) {
 // must cancel it. A key must have no effect if the thread has just appeared, or if the message is not entirely on the
 // screen. The automatic repeats of a key that is held down must have no effect either.
 func TestBrowserDecide(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	ids := map[string]string{}
 	for _, subject := range []string{"Long?", "Five?", "Four?", "Three?", "Two?", "One?"} {

@@ -41,6 +41,7 @@ func (b *browser) press(view, action string, fields ...string) string {
 // TestUndo checks that users can undo an operation both from the notice that follows it and from the message's
 // history.
 func TestUndo(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
@@ -78,6 +79,7 @@ func TestUndo(t *testing.T) {
 // TestOtherProject checks that the form suggests the addresses of another project's agents only to a signed-in user.
 // A message must reach that project, and undoing it must list the agents there that had read it.
 func TestOtherProject(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	front, err := s.store.EnsureProject(t.Context(), "/code/front")
 	if err != nil {
@@ -105,6 +107,7 @@ func TestOtherProject(t *testing.T) {
 // TestUndoRelease checks that users can undo the release of their own claims, and that doing so does not undo any later
 // operation.
 func TestUndoRelease(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // makes pat an agent
@@ -123,6 +126,7 @@ func TestUndoRelease(t *testing.T) {
 // TestHistoryUndo checks that the history shows operations on the page with the channel "page", and that a message
 // that was sent by saving a file can be undone.
 func TestHistoryUndo(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	b.press(s.base+"/compose", s.base+"/send", "to", "Bob", "subject", "Plan", "body", "b") // makes pat an agent
@@ -138,6 +142,7 @@ func TestHistoryUndo(t *testing.T) {
 
 // TestHistoryOpen checks that without a session, the history does not show bcc recipients.
 func TestHistoryOpen(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "s", Body: "b"})
 	if _, err := s.p.Box("Bob", format.Origin{}).Acknowledge(t.Context(), sent.ID); err != nil {
@@ -159,6 +164,7 @@ func TestHistoryOpen(t *testing.T) {
 // TestOnce checks that a second click has no effect, even while the first click is being handled. A changed form must
 // be treated as a new form.
 func TestOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
@@ -194,6 +200,7 @@ func TestOnce(t *testing.T) {
 
 // TestUndoBCC checks that the form with an undone message lists the recipients of blind copies.
 func TestUndoBCC(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, BCC: []string{"Ann"}, Subject: "Plan", Body: "b"})
@@ -202,6 +209,7 @@ func TestUndoBCC(t *testing.T) {
 
 // TestGoneOutside checks that an undo says which recipients at other domains still have the message.
 func TestGoneOutside(t *testing.T) {
+	t.Parallel()
 	s := bareStore(t, page.Config{}, storetest.Config{
 		NoWatcher: true,
 		Domains:   []string{"mail.example.net"},
@@ -225,6 +233,7 @@ func TestGoneOutside(t *testing.T) {
 
 // TestForgedOutcome checks that a link created by someone else cannot make a view say that something was done.
 func TestForgedOutcome(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
@@ -246,6 +255,7 @@ func TestForgedOutcome(t *testing.T) {
 
 // TestUndoShort checks that the URL of an undo may contain an abbreviated message id.
 func TestUndoShort(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	sent := s.send("pat", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
@@ -254,6 +264,7 @@ func TestUndoShort(t *testing.T) {
 
 // TestOncePanic checks that a form can be sent again after its handler has panicked.
 func TestOncePanic(t *testing.T) {
+	t.Parallel()
 	tries := 0
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
 		if tries++; tries == 1 {
@@ -283,6 +294,7 @@ func TestOncePanic(t *testing.T) {
 // TestNudge checks that the Now view shows how each agent can be woken and how its last wake went. A nudge must wake an
 // agent and report the result, and a forged link must not be able to make the view show such a report.
 func TestNudge(t *testing.T) {
+	t.Parallel()
 	nudged, c := "", &clock{now: time.Now()}
 	s := open(t, page.Config{Now: c.time, Nudge: func(_ context.Context, _, agent string, told func(how, why string)) error {
 		if agent == "Bob" {
@@ -339,6 +351,7 @@ func TestNudge(t *testing.T) {
 // TestActivityMarks checks that acknowledging and archiving a message are shown on one line each, although they also
 // mark the message as read. Merely reading a message must not be shown.
 func TestActivityMarks(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	bob := s.p.Box("Bob", format.Origin{})
 	for subject, do := range map[string]func(context.Context, string) (*index.Delivery, error){
@@ -360,6 +373,7 @@ func TestActivityMarks(t *testing.T) {
 // TestActivityDeeds checks that the activity shows who undid, restored or changed a message, and that it shows only
 // once that a message was written.
 func TestActivityDeeds(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	pat := s.p.Box("pat", format.Origin{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Plan", Body: "b"})
@@ -398,6 +412,7 @@ func TestActivityDeeds(t *testing.T) {
 // TestActivityFold checks that three consecutive operations of the same kind by one agent are shown on one line, and
 // that two are shown on two lines.
 func TestActivityFold(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	for _, from := range []string{"Ann", "Ann", "Ann", "Bob", "Bob"} {
 		s.send(from, maildir.Draft{To: []string{"pat"}, Subject: "by " + from, Body: "b"})
@@ -412,6 +427,7 @@ func TestActivityFold(t *testing.T) {
 // TestActivityByHand checks that if a user deletes a message's files in the tree, the activity shows the user name from
 // Git's configuration.
 func TestActivityByHand(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	gone := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Gone", Body: "b"})
 	if err := s.p.FlushHistory(t.Context()); err != nil {
@@ -435,6 +451,7 @@ func TestActivityByHand(t *testing.T) {
 // TestActivityNotice checks that the recipients of a notice about a changed message are shown only to the author of
 // the change.
 func TestActivityNotice(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "old", ThreadID: "T-1"})
 	old, err := s.p.Amendable(t.Context(), sent.ID)
@@ -460,6 +477,7 @@ func TestActivityNotice(t *testing.T) {
 // session, the activity must not show which agent deleted the message, because that agent may have received a blind
 // copy.
 func TestActivityGone(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"Bob"}, Subject: "Plan", Body: "b"})
 	b := s.browser()

@@ -63,6 +63,7 @@ func (s *site) attach(name, data, body string) *maildir.Sent {
 // TestPictures checks that an attached image is shown where the message's text refers to it, or otherwise below the
 // text. Images on other sites must not be shown.
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	for _, kind := range []string{"png", "jpeg", "gif"} {
@@ -93,6 +94,7 @@ func TestPictures(t *testing.T) {
 // TestInlined checks that an image embedded in a message's text is shown in its place, and is served as safely as an
 // attachment. No view and no excerpt may contain its data. Data that is not a raster image must not be shown.
 func TestInlined(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	uri := func(kind, data string) string {
@@ -134,6 +136,7 @@ func TestInlined(t *testing.T) {
 // TestHostileFiles checks that no attachment is shown as a page or as an image with scripts, regardless of its name,
 // its bytes, and the message that lists it.
 func TestHostileFiles(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	const (

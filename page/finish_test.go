@@ -34,6 +34,7 @@ func (s *site) marks(id string) string {
 // TestDone checks that the Done button marks only the messages in the form as read, and changes nothing if one of them
 // asks for an answer. An answer in the form must not be lost.
 func TestDone(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	news := maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b", ThreadID: "T-1"}
@@ -79,6 +80,7 @@ func TestDone(t *testing.T) {
 
 // TestNextAddress checks that the form field "next" can redirect the browser only to an existing thread.
 func TestNextAddress(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	next := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Next", Body: "b"})
@@ -125,6 +127,7 @@ const focused = `document.activeElement.querySelector(".what")?.textContent || "
 // with an unsent answer. The automatic repeats of the key while it is held down must have no effect, and j must stop at
 // the end of the list.
 func TestBrowserDone(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	ids := map[string]string{}
 	send := func(subject string, d maildir.Draft) {

@@ -18,6 +18,7 @@ import (
 // previous hit. If the server refuses a query, the reason must appear below the search field. The page must not say
 // that the server is not responding.
 func TestBrowserHits(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Zebra one", "Horse", "Zebra two", "Zebra three"} {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})
@@ -46,6 +47,7 @@ func TestBrowserHits(t *testing.T) {
 // applies to a thread that is marked as read because the user opens it. The browser must not load the style sheet and
 // the script again for the next view.
 func TestBrowserLoads(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "News", Body: "b"})
 	opened := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Horse", Body: "b"})
@@ -100,6 +102,7 @@ func TestBrowserLoads(t *testing.T) {
 // TestBrowserUndo checks that each press of z undoes one more action, and that the focus returns to the row of the
 // message.
 func TestBrowserUndo(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	for _, subject := range []string{"Three", "Two", "One"} {
 		s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: subject, Body: "b"})

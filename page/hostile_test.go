@@ -53,6 +53,7 @@ var hostile = []string{
 
 // TestHostile checks that wherever text from an agent is shown, no part of it becomes an element, a handler or a URL.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	if _, err := s.p.Box(claimOf("Ann", "a/*.go").Agent, format.Origin{}).Claim(t.Context(), claimOf("Ann", "a/*.go")); err != nil {
@@ -80,6 +81,7 @@ func TestHostile(t *testing.T) {
 
 // TestForeignFiles checks that a file that someone has put into the tree is shown as safely as mail.
 func TestForeignFiles(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	file := filepath.Join(s.p.Dir(), "messages", "2026", "11", "<img src=x onerror=alert(1)>.md")
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
@@ -152,6 +154,7 @@ func inert(t *testing.T, what, text string) {
 // TestSyncProblem checks that the view of problems says why the mail is not in sync with other machines, but does not
 // show the password in the URL.
 func TestSyncProblem(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	url := "file://ann:secret@/nowhere/<b>.git"
 	if err := exec.Command("git", "-C", s.p.Dir(), "remote", "add", "origin", url).Run(); err != nil {

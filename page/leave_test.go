@@ -33,6 +33,7 @@ func (b *tab) lose() {
 // z must work even if the response to the answer has not arrived yet, or if the answer did not reach the server at the
 // first attempt.
 func TestBrowserUndoLeft(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	ids := map[string]string{}
 	for _, subject := range []string{"News", "Five?", "Four?", "Three?", "Two?", "One?"} {
@@ -113,6 +114,7 @@ func TestBrowserUndoLeft(t *testing.T) {
 // TestBrowserUndoNothing checks that after an action that cannot be undone, z reports this and does not undo an older
 // action.
 func TestBrowserUndoNothing(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Nudge: func(_ context.Context, _, _ string, told func(how, why string)) error {
 		told("", "its window is in use")
 		return nil
@@ -144,6 +146,7 @@ func TestBrowserUndoNothing(t *testing.T) {
 // TestBrowserReplyAll checks that r selects all recipients again after R, even if the user left the view before
 // pressing r. The r key must not change recipients that the user has selected manually.
 func TestBrowserReplyAll(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	plan := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "Plan", Body: "p"}).ID
 	b := s.tab()

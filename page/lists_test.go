@@ -36,6 +36,7 @@ func (b *browser) follow(view string) (pages []string) {
 // TestThreads checks that the list contains each thread once, with the thread's subject and with counts that include
 // all of its messages.
 func TestThreads(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	for i := range 60 {
 		d := maildir.Draft{To: []string{"pat"}, Subject: fmt.Sprint("Talk ", i), Body: "**first** word", ThreadID: fmt.Sprint("T-", i)}
@@ -66,6 +67,7 @@ func TestThreads(t *testing.T) {
 
 // TestIcon checks that the icon can also be loaded from /favicon.ico.
 func TestIcon(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	res, _ := s.browser().get("/favicon.ico")
 	if _, text := s.browser().get(res.Header.Get("Location")); !strings.Contains(text, "<svg") {
@@ -75,6 +77,7 @@ func TestIcon(t *testing.T) {
 
 // TestAllMail checks that the view of all mail distinguishes unread messages from read ones.
 func TestAllMail(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	seen := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Seen", Body: "b"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Re: Fresh", Body: "b"})
@@ -92,6 +95,7 @@ func TestAllMail(t *testing.T) {
 // TestActivity checks that all pages of the activity together show each operation exactly once, and that
 // acknowledging a message is not also shown as reading it.
 func TestActivity(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	if text := b.see(s.base + "/activity?agent=Nob"); !strings.Contains(text, "No activity yet.") {
@@ -127,6 +131,7 @@ func TestActivity(t *testing.T) {
 // TestActivityWindow checks the activity of an agent that caused none of the newest changes. The view must say how
 // far back it has read, and link to older changes.
 func TestActivityWindow(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	var all []string
 	for i := range 40 {
@@ -149,6 +154,7 @@ func TestActivityWindow(t *testing.T) {
 // TestSearch checks that the results of a search say how many messages were found, show the matches without markup, and
 // contain no duplicates.
 func TestSearch(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Marks", Body: "See **bold _zebra_** in `web/**/zebra.go`\n\n```go\nzebra := 1 // a * b\n```\n- [zebra](http://a.b/c)\n\n| a | b |\n|---|--:|\n| zebra | 1 |\n"})
@@ -175,6 +181,7 @@ func TestSearch(t *testing.T) {
 // TestFoundThreads checks that a search shows each thread once, with the lines that match, and that a row opens its
 // thread next to the hits. If a query is refused, the reason must appear next to the search field.
 func TestFoundThreads(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	var ids []string
 	for i := range 3 {

@@ -203,6 +203,7 @@ var pictures = flag.Bool("pictures", false, "write the pictures in docs/")
 // a folder, the test writes pictures to it. With -pictures, it also writes the pictures in docs/. MAILTREE_AXE must be
 // the path of axe-core's axe.min.js.
 func TestBrowserLooks(t *testing.T) {
+	t.Parallel()
 	s := tell(t)
 	s.asks("BlueLake", maildir.Pane{Tmux: "/tmp/tmux-1000/default,12,0", Pane: "%3"})
 	b := s.tab()

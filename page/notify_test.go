@@ -15,6 +15,7 @@ import (
 // about mail that is blocked on the user. It must notify the user once per message, and never about the thread in
 // view.
 func TestBrowserNotify(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	send := func(subject, importance string) string {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 // TestOpening checks that opening a thread from the page marks it as read, and that no other request does.
 func TestOpening(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	opened := []string{"Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: navigate"}
@@ -60,6 +61,7 @@ func TestOpening(t *testing.T) {
 // something are open. Only answers to a message that has several answers may be indented. A phrase must say who has
 // read a message, and who has archived a question without answering it.
 func TestThread(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	first := s.send("Ann", maildir.Draft{To: []string{"pat", "Bob"}, Subject: "s", Body: "first", AckRequired: true})
 	answer := func(from, to string, d maildir.Draft) string {
@@ -100,6 +102,7 @@ func TestThread(t *testing.T) {
 // TestFiles checks that files are sent with a message, up to the limits for attachments. A form that exceeds any of
 // these limits must be refused, and so must a form that was sent before with a different file.
 func TestFiles(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	form := b.form(s.base + "/compose")

@@ -15,6 +15,7 @@ import (
 // its raw parts in the menu, and a folded quote. A reply must go only to the sender unless the user selects more
 // recipients.
 func TestOutside(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	receive := func(from, body string) string {
 		t.Helper()

@@ -26,7 +26,13 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	waits.Parallel()
-	os.Exit(m.Run())
+	status := m.Run()
+	if chromium.end != nil {
+		if err := chromium.end(); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(status)
 }
 
 // site is the web page of a store, and the server that serves the page. The store has one project, with the agents Ann
@@ -190,6 +196,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 // TestViews checks that every view shows its content, with and without a session, and does not load anything from
 // other sites.
 func TestViews(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "By *name*?", AckRequired: true})
 	held := claimOf("Bob", "app/api/*.py")
@@ -238,6 +245,7 @@ func TestViews(t *testing.T) {
 
 // TestThreadNames checks that the URL of a thread works for every thread id.
 func TestThreadNames(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	for _, name := range []string{".", "..", "../claims", "a/b", "100%", "%2e", "?", "#1"} {
@@ -254,6 +262,7 @@ func TestThreadNames(t *testing.T) {
 // TestSize checks that the first view, including the style sheet and the script, is at most 46 kB, and the script at
 // most 16 KiB.
 func TestSize(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	script := len(b.see("/static/script.js"))
@@ -264,6 +273,7 @@ func TestSize(t *testing.T) {
 
 // TestRefusals checks that invalid requests, and requests for items that do not exist, are refused with a sentence.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.browser()
 	for path, status := range map[string]int{
@@ -285,6 +295,7 @@ func TestRefusals(t *testing.T) {
 
 // TestSession checks that a link works only once, and that a closed page shows nothing without a session.
 func TestSession(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Closed: true})
 	link := s.page.Link("pat", "uid:1000", s.p.Slug)
 	b := s.browser()
@@ -315,6 +326,7 @@ func TestSession(t *testing.T) {
 // TestReply checks that a user can reply, that a second click does not send another message, and that the reply is
 // verified as the user's.
 func TestReply(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	asked := s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "Which index?", Body: "a?"})
 	b := s.person()
@@ -340,6 +352,7 @@ func TestReply(t *testing.T) {
 // TestReplyToAll checks that a reply to all does not reach any recipient twice. The reply must not go to the user,
 // even if the message lists the user's address. If the author is at another domain, only the author must be selected.
 func TestReplyToAll(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "s", Body: "b"})
 	b := s.person()
@@ -362,6 +375,7 @@ func TestReplyToAll(t *testing.T) {
 // TestReplyRecipients checks that a reply keeps the message's CC recipients, as a reply from the command line does,
 // and goes only to selected recipients. If no recipient is selected, the reply must be refused.
 func TestReplyRecipients(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	sent := s.send("Ann", maildir.Draft{To: []string{"pat"}, CC: []string{"Bob", "pat"}, Subject: "s", Body: "b"})
 	b := s.person()
@@ -390,6 +404,7 @@ func TestReplyRecipients(t *testing.T) {
 
 // TestWrites checks that each form performs its action on behalf of the session's user.
 func TestWrites(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	form := b.form(s.base + "/compose")
@@ -435,6 +450,7 @@ func TestWrites(t *testing.T) {
 
 // TestForgery checks that forms are accepted only from a page in the session.
 func TestForgery(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.person()
 	form := b.form(s.base + "/compose")
@@ -480,6 +496,7 @@ func TestForgery(t *testing.T) {
 // TestFormAgain checks that a refused message is not lost. The form must be shown again with its content and the
 // reason for the refusal, and can then be sent.
 func TestFormAgain(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	form := b.form(s.base + "/compose")

@@ -28,6 +28,7 @@ func (s *site) asks(agent string, at maildir.Pane) (answered func()) {
 // which agent's client is asking, and how to get to its tmux pane or, without a pane, to its folder. The menu must
 // count the row, and its link must lead to the agent, where the same information is shown.
 func TestPrompt(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	for agent, c := range map[string]struct {
@@ -58,6 +59,7 @@ func TestPrompt(t *testing.T) {
 // TestBrowserPrompt checks that a permission prompt appears on an open page and disappears when it is answered, and
 // that the command in its row switches to the client's pane.
 func TestBrowserPrompt(t *testing.T) {
+	t.Parallel()
 	agents, desk := tmuxtest.Start(t), tmuxtest.Start(t)
 	asking := agents.Window("work", "asking", t.TempDir())
 	agents.Run("select-window", "-t", agents.Window("work", "other", t.TempDir()).Pane)

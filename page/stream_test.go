@@ -16,6 +16,7 @@ import (
 // TestStream checks that a browser gets an event for new mail in the project it shows, or in any project if it shows
 // all of them.
 func TestStream(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	front := s.second()
 	s.hears(s.base+"/stream", s.p, "Ann")
@@ -57,6 +58,7 @@ func (s *site) hears(path string, p *maildir.Project, from string) {
 
 // TestFragment checks that the script gets only the part of the view that it replaces, without the HTML head.
 func TestFragment(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	s.send("Ann", maildir.Draft{To: []string{"pat"}, Subject: "New", Body: "b"})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+s.base+"/inbox", nil)

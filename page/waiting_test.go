@@ -24,6 +24,7 @@ import (
 // TestWaiting checks that questions, agents stopped by claims, and invalid files stay in the list until they are
 // dealt with.
 func TestWaiting(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	waits := func(want bool, texts ...string) {
@@ -78,6 +79,7 @@ func TestWaiting(t *testing.T) {
 
 // TestBegin checks that the list of a new project tells the user how to begin, one step at a time.
 func TestBegin(t *testing.T) {
+	t.Parallel()
 	s := bare(t, page.Config{Person: "pat"})
 	text := s.browser().see(s.base + "/")
 	contains(t, text, "Nothing needs you.", "<code>mailtree setup claude</code>", "<code>/code/backend</code>", `<a href="`+s.base+`/compose">Send it a message.</a>`)
@@ -90,6 +92,7 @@ func TestBegin(t *testing.T) {
 // TestAsleep checks that a nudge is offered only for agents that it can reach and whose clients are not asking for
 // permission.
 func TestAsleep(t *testing.T) {
+	t.Parallel()
 	var jump atomic.Int64
 	s := open(t, page.Config{
 		Now:   func() time.Time { return time.Now().Add(time.Duration(jump.Load())) },
@@ -131,6 +134,7 @@ func TestAsleep(t *testing.T) {
 // TestWaitingOpen checks that without a session, no view shows bcc recipients that the user is waiting for, even if
 // the signed-in user has just loaded the same view.
 func TestWaitingOpen(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	s.send("pat", maildir.Draft{To: []string{"Ann"}, BCC: []string{"Bob"}, Subject: "Plan", Body: "b", AckRequired: true})
 	s.send("pat", maildir.Draft{To: []string{"pat"}, BCC: []string{"Bob"}, Subject: "Quiet", Body: "b", AckRequired: true})
@@ -147,6 +151,7 @@ func TestWaitingOpen(t *testing.T) {
 // TestMenu checks that the menu of every view shows current counts, and that open pages that are notified of the same
 // change share one count.
 func TestMenu(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	b := s.person()
 	has := func(text string, wanted ...string) {
@@ -192,6 +197,7 @@ func TestMenu(t *testing.T) {
 // TestSince checks that a user who was away sees what was decided, closed and left open, and which agents are stuck.
 // Leaving a view open must not count as a visit. If a thread is open, it must replace the catch-up.
 func TestSince(t *testing.T) {
+	t.Parallel()
 	var jump atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(jump.Load())) }
 	s := open(t, page.Config{Person: "pat", Now: now})
@@ -260,6 +266,7 @@ func TestSince(t *testing.T) {
 
 // TestSaid checks that a thread of more than four messages has a summary above it, and that a shorter one has none.
 func TestSaid(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	bodies := []string{"Which index?", "Decided: the <first> one", "- [ ] Ann builds it", "Agreed: tonight", "Decision: in UTC"}
@@ -298,6 +305,7 @@ func TestSaid(t *testing.T) {
 
 // TestDecisions checks that the decisions of a project are listed, newest first, with links to their messages.
 func TestDecisions(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{Person: "pat"})
 	b := s.browser()
 	d := maildir.Draft{To: []string{"pat"}, Subject: "Which?", Body: "Decision: only in front"}

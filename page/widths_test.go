@@ -46,6 +46,7 @@ func busyDay(t *testing.T) *site {
 // TestBrowserWidths checks views at all widths, in a project with a long name and invalid files. Nothing may scroll
 // sideways, the search field must have room for a word, and Notify me or More must be visible.
 func TestBrowserWidths(t *testing.T) {
+	t.Parallel()
 	s := busyDay(t)
 	s.foreignAsk("")
 	bad := filepath.Join(s.p.Dir(), "claims", "bad.json")
@@ -72,6 +73,7 @@ func TestBrowserWidths(t *testing.T) {
 // TestBrowserColumns checks that the columns of the Now view are aligned even if only some agents can be nudged, and
 // that a narrow window does not cut off any words.
 func TestBrowserColumns(t *testing.T) {
+	t.Parallel()
 	s := busyDay(t)
 	b := s.tab()
 	b.enter()
@@ -91,6 +93,7 @@ func TestBrowserColumns(t *testing.T) {
 // TestBrowserPressed checks that in a narrow window, a button does not move between the press and the release of the
 // mouse, even if the reply field expands or shrinks. If the button moved, the click would be lost.
 func TestBrowserPressed(t *testing.T) {
+	t.Parallel()
 	s := open(t, page.Config{})
 	ids := map[string]string{}
 	for _, subject := range []string{"Three?", "Two?", "One?"} {
