@@ -29,6 +29,7 @@ import (
 //	<!-- run                   runs the lines that follow, which readers do not see. The command `project` creates
 //	                           the code base ~/backend with a project and two agents, and enters that folder
 func TestDocs(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"script", "curl", "git"} { // script is in Debian's bsdutils
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip("needs " + program)

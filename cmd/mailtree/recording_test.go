@@ -56,6 +56,7 @@ type castEvent struct {
 // docs/pictures/terminal.cast shows such a session, and that terminal.svg is the picture of that file. With -pictures,
 // it writes both files.
 func TestRecording(t *testing.T) {
+	t.Parallel()
 	const cast, picture = "../../docs/pictures/terminal.cast", "../../docs/pictures/terminal.svg"
 	events := record(t)
 	if *pictures {

@@ -11,10 +11,11 @@ import (
 // withoutGit lists the scripts that also run with a server that cannot find git. These scripts test the history, and
 // their own git commands need no Git index. The other commands of a script still find git. After each halt, a server
 // with git therefore takes over the store, which must then be sound.
-var withoutGit = []string{"log", "asof", "people_undo", "outbox", "people", "index_removed"}
+var withoutGit = []string{"log", "asof", "people_undo", "outbox", "outbox_refused", "people", "index_removed"}
 
 // TestScriptsWithoutGit runs the scripts in withoutGit with a server that finds every program but git.
 func TestScriptsWithoutGit(t *testing.T) {
+	t.Parallel()
 	bin := t.TempDir()
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		programs, _ := os.ReadDir(dir)

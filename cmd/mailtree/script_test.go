@@ -39,6 +39,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs every script below fixtures/scripts with the real program. After each script, the live index must
 // equal a rebuilt one, and every repository must pass git fsck and have no uncommitted changes.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	p := scripts
 	p.Dir = "../../fixtures/scripts"
 	runScripts(t, p)

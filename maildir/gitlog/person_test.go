@@ -175,7 +175,7 @@ func TestBetweenTwoCommits(t *testing.T) {
 	tr.sound()
 }
 
-var byHand = flag.Int("gitlog.byhand", 10, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
+var byHand = flag.Int("gitlog.byhand", 4, "minimum number of commits that a user makes alongside ours in TestBesideAPerson")
 
 // TestBesideAPerson checks that the Log can commit operations while a user repeatedly commits other files and always
 // has staged changes.
