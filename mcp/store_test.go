@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mailtree/fixtures/storetest"
+	"mailtree/fixtures/waits"
 
 	"mailtree/mcp/protocol"
 )
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {
 		panic(err)
 	}
+	waits.Parallel()
 	os.Exit(m.Run())
 }
 
