@@ -97,6 +97,7 @@ func (d *daemon) gauge(name string) int64 {
 // them and others finish theirs. Every finished message is delivered, or its sender is asked to try again later.
 // Afterwards, the memory that the messages used is released.
 func TestFaultIncoming(t *testing.T) {
+	longer(t)
 	t.Parallel()
 	unfinished, finishing := extent(18, 100), extent(1, 12)
 	dir := t.TempDir()
