@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {
 		panic(err)
 	}
-	waits.Parallel()
+	waits.Tune()
 	os.Exit(m.Run())
 }
 

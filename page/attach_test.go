@@ -47,7 +47,7 @@ func TestBrowserAttach(t *testing.T) {
 	b := s.tab()
 	b.enter()
 	allowed := []perms.PermissionType{perms.PermissionTypeClipboardReadWrite, perms.PermissionTypeClipboardSanitizedWrite}
-	b.must("allow the clipboard", chromedp.ActionFunc(perms.GrantPermissions(allowed).WithOrigin(s.url).WithBrowserContextID(b.own).Do))
+	b.must("allow the clipboard", chromedp.ActionFunc(perms.GrantPermissions(allowed).WithOrigin(s.url).WithBrowserContextID(b.profile).Do))
 	copied := func(item string) {
 		t.Helper()
 		b.must("copy", chromedp.Evaluate(`window.copied = false; (async () => { await navigator.clipboard.write([new ClipboardItem(`+item+`)]); window.copied = true })(); 0`, nil))

@@ -20,7 +20,7 @@ import (
 type tab struct {
 	*site
 	browser context.Context
-	own     core.BrowserContextID // the test's cookies and stored data
+	profile core.BrowserContextID // the test's cookies and stored data
 	close   func()                // closes the tab
 }
 
@@ -36,42 +36,42 @@ func (s *site) tab() *tab {
 	if err != nil {
 		s.Fatal(err)
 	}
-	own, err := target.CreateBrowserContext().Do(browser)
+	profile, err := target.CreateBrowserContext().Do(browser)
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() {
-		if err := target.DisposeBrowserContext(own).Do(browser); err != nil {
+		if err := target.DisposeBrowserContext(profile).Do(browser); err != nil {
 			s.Error(err)
 		}
 	})
-	window, err := target.CreateTarget("about:blank").WithBrowserContextID(own).WithNewWindow(true).Do(browser)
+	window, err := target.CreateTarget("about:blank").WithBrowserContextID(profile).WithNewWindow(true).Do(browser)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return s.connect(browser, own, chromedp.WithTargetID(window))
+	return s.connect(browser, profile, chromedp.WithTargetID(window))
 }
 
 // beside opens another tab in the same window.
 func (b *tab) beside() *tab {
 	b.Helper()
-	return b.connect(chromium.ctx, b.own, chromedp.WithExistingBrowserContext(b.own))
+	return b.connect(chromium.ctx, b.profile, chromedp.WithExistingBrowserContext(b.profile))
 }
 
 // connect connects to a tab, which is closed when the test ends.
-func (s *site) connect(browser context.Context, own core.BrowserContextID, which chromedp.ContextOption) *tab {
+func (s *site) connect(browser context.Context, profile core.BrowserContextID, which chromedp.ContextOption) *tab {
 	s.Helper()
 	ctx, stop := chromedp.NewContext(browser, which)
 	s.Cleanup(stop)
 	if err := chromedp.Run(ctx, emulation.SetFocusEmulationEnabled(true)); err != nil {
 		s.Fatal(err)
 	}
-	return &tab{s, ctx, own, stop}
+	return &tab{s, ctx, profile, stop}
 }
 
 // installed returns the program to run as the browser, or "" if none is installed. The shell is Chromium without its own
 // windows and menus, and uses less than half of the CPU time. Debian's script for it in /usr/bin is not used, because the
-// shell goes on running when the script is killed.
+// shell keeps running when the script is killed.
 func installed() string {
 	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium"} {
 		if program, err := exec.LookPath(name); err == nil {

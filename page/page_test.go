@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	if err := storetest.Isolate(os.Setenv); err != nil {
 		panic(err)
 	}
-	waits.Parallel()
+	waits.Tune()
 	status := m.Run()
 	if chromium.end != nil {
 		if err := chromium.end(); err != nil {

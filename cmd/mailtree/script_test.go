@@ -31,7 +31,7 @@ import (
 
 // TestMain makes the test binary act as the real program when a script runs `mailtree`.
 func TestMain(m *testing.M) {
-	waits.Parallel()
+	waits.Tune()
 	afterAnswer = func(time.Duration) <-chan time.Time { return nil } // so that even a slow script can cancel an answer
 	testscript.Main(m, map[string]func(){"mailtree": main})
 }

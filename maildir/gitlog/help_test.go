@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		missedWithFew(dir)
 		os.Exit(0)
 	}
-	waits.Parallel()
+	waits.Tune()
 	os.Exit(m.Run())
 }
 
